@@ -1,0 +1,60 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The settings of every Swift target: Swift 6 mode, warnings are errors, and the upcoming features we rely on.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .target(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies + ["FerryTestSupport"], swiftSettings: settings)
+}
+
+let package = Package(
+    name: "ferry",
+    products: [
+        .executable(name: "ferry", targets: ["ferry"]),
+        .executable(name: "ferryd", targets: ["ferryd"]),
+    ],
+    targets: [
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .target(name: "CFerryLinux"),
+
+        library("FerryCore", []),
+        library("FerryFiles", ["FerryCore", "CFerryLinux"]),
+        library("FerryStore", ["FerryCore", "CSQLite"]),
+        library("FerryHTTP", ["FerryCore", "CCurl", "CCrypto", "CFerryLinux"]),
+        library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP"]),
+        library("FerryControl", ["FerryCore", "CFerryLinux"]),
+        library("FerryDaemon", ["FerryCore", "FerryFiles", "FerryEngine", "FerryControl", "CFerryLinux"]),
+        library("FerryCLI", ["FerryCore", "FerryControl", "CFerryLinux"]),
+        .executableTarget(name: "ferry", dependencies: ["FerryCLI"], swiftSettings: settings),
+        .executableTarget(name: "ferryd", dependencies: ["FerryDaemon"], swiftSettings: settings),
+
+        .target(
+            name: "FerryTestSupport",
+            dependencies: ["CFerryLinux"],
+            path: "Tests/FerryTestSupport",
+            swiftSettings: settings
+        ),
+        tests("FerryCoreTests", ["FerryCore"]),
+        tests("FerryStoreTests", ["FerryStore", "FerryCore", "CSQLite"]),
+        tests("FerryControlTests", ["FerryControl", "FerryCore"]),
+        tests("FerryCLITests", ["FerryCLI", "FerryControl", "FerryCore"]),
+        tests("FerryHTTPTests", ["FerryHTTP", "FerryCore", "CCurl"]),
+        tests("FerryEngineTests", ["FerryEngine", "FerryStore", "FerryHTTP", "FerryFiles", "FerryCore"]),
+        tests("CrashTests", ["ferry", "ferryd", "FerryCore"]),
+        tests("IntegrationTests", ["ferry", "ferryd", "FerryCore"]),
+    ]
+)

@@ -1,0 +1,64 @@
+#ifndef FERRY_LINUX_H
+#define FERRY_LINUX_H
+
+/*
+ * Linux calls that Swift's Glibc module does not show: variadic ones, ones behind _GNU_SOURCE, and macros
+ * with arguments. Each function does what the manual page of the call that it names says, and sets errno.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#pragma clang assume_nonnull begin
+
+/* renameat2(2) with RENAME_NOREPLACE: fails with EEXIST where the target exists. */
+int ferry_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to);
+
+/* fallocate(2) with FALLOC_FL_KEEP_SIZE: reserves blocks and leaves the file's size alone. */
+int ferry_fallocate_keep_size(int fd, int64_t offset, int64_t length);
+
+/* sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts write-out; promises nothing. */
+int ferry_start_writeout(int fd, int64_t offset, int64_t length);
+
+/* openat(2) with a mode. */
+int ferry_openat(int dir, const char *path, int flags, mode_t mode);
+
+/* SO_PEERCRED of a Unix socket. */
+int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
+
+/* signalfd(2) for the signals given, which are blocked in the calling thread first. */
+int ferry_signalfd(const int *signals, int count);
+
+/* The number of the next signal waiting in a signalfd, 0 where none is. */
+int ferry_signalfd_read(int fd);
+
+/* Restores the default action of a signal, unblocks it, and sends it to this process. */
+void ferry_die_by_signal(int signal);
+
+/* eventfd(2), non-blocking and close-on-exec. */
+int ferry_eventfd(void);
+
+/* The width in columns of the terminal, 0 where fd is none. */
+int ferry_terminal_columns(int fd);
+
+/* The rows of the terminal, 0 where fd is none. */
+int ferry_terminal_rows(int fd);
+
+/* The type number of the file system of fd (f_type of statfs(2)), -1 on an error. */
+int64_t ferry_filesystem_type(int fd);
+
+/*
+ * Starts a program in a session of its own: descriptors 0 to 2 are /dev/null, status_fd becomes descriptor 3,
+ * all above is closed, the signal mask is empty, the working directory is "/". Returns 0 or an errno value.
+ */
+int ferry_spawn_service(const char *path, char *_Nullable const *_Nonnull argv, int status_fd, pid_t *pid);
+
+/* prctl(PR_SET_NAME) for the calling thread, and nothing else. */
+void ferry_name_thread(const char *name);
+
+/* Overwrites the arguments of this process in the process list with the program's name. */
+void ferry_hide_arguments(void);
+
+#pragma clang assume_nonnull end
+
+#endif

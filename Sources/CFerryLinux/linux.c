@@ -1,0 +1,135 @@
+#define _GNU_SOURCE
+#include "CFerryLinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int ferry_rename_noreplace(int from_dir, const char *from, int to_dir, const char *to) {
+    return renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE);
+}
+
+int ferry_fallocate_keep_size(int fd, int64_t offset, int64_t length) {
+    return fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, length);
+}
+
+int ferry_start_writeout(int fd, int64_t offset, int64_t length) {
+    return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
+}
+
+int ferry_openat(int dir, const char *path, int flags, mode_t mode) { return openat(dir, path, flags, mode); }
+
+int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
+    struct ucred credentials;
+    socklen_t size = sizeof credentials;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return -1;
+    *pid = credentials.pid;
+    *uid = credentials.uid;
+    *gid = credentials.gid;
+    return 0;
+}
+
+int ferry_signalfd(const int *signals, int count) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < count; i++) sigaddset(&set, signals[i]);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) return -1;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int ferry_signalfd_read(int fd) {
+    struct signalfd_siginfo info;
+    ssize_t n = read(fd, &info, sizeof info);
+    return n == sizeof info ? (int)info.ssi_signo : 0;
+}
+
+void ferry_die_by_signal(int signal) {
+    sigset_t set;
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    kill(getpid(), signal);
+}
+
+int ferry_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int ferry_terminal_columns(int fd) {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int ferry_terminal_rows(int fd) {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+int64_t ferry_filesystem_type(int fd) {
+    struct statfs info;
+    return fstatfs(fd, &info) == 0 ? (int64_t)info.f_type : -1;
+}
+
+int ferry_spawn_service(const char *path, char *const *argv, int status_fd, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    int error;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    /* The status pipe must not be one of the descriptors that are replaced first. */
+    int status = fcntl(status_fd, F_DUPFD_CLOEXEC, 10);
+    if (status < 0) return errno;
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, status, 3);
+    posix_spawn_file_actions_addclosefrom_np(&actions, 4);
+    posix_spawn_file_actions_addchdir_np(&actions, "/");
+    sigemptyset(&none);
+    sigfillset(&defaults);
+    sigdelset(&defaults, SIGKILL);
+    sigdelset(&defaults, SIGSTOP);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(
+        &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    error = posix_spawn(pid, path, &actions, &attributes, argv, environ);
+    close(status);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+void ferry_name_thread(const char *name) { prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); }
+
+/* The loader hands argv to constructors; it is the memory that the process list shows. */
+static char *first_argument;
+static size_t arguments_length;
+
+__attribute__((constructor)) static void remember_arguments(int argc, char **argv) {
+    if (argc < 1 || argv == NULL || argv[0] == NULL) return;
+    first_argument = argv[0];
+    char *end = argv[argc - 1] + strlen(argv[argc - 1]);
+    arguments_length = (size_t)(end - argv[0]);
+}
+
+void ferry_hide_arguments(void) {
+    if (first_argument == NULL) return;
+    size_t keep = strlen(first_argument);
+    if (arguments_length > keep) memset(first_argument + keep, 0, arguments_length - keep);
+}

@@ -1,0 +1,272 @@
+public import FerryCore
+
+/// A job as `--json` shows it and the control protocol sends it; names become snake_case in JSON.
+///
+/// Every field is always there, null if unknown (`segments` in `show` only). Fields are added, never changed.
+public struct JobDocument: Codable, Sendable, Equatable {
+    /// Always `job`.
+    public var type = "job"
+    /// The job's number.
+    public var id: JobID
+    /// Download or upload.
+    public var kind: JobKind
+    /// One of the seven states.
+    public var state: JobState
+    /// What a running job does.
+    public var phase: JobPhase?
+    /// Why it waits or failed.
+    public var reason: String?
+    /// One sentence: what happened last, or what it waits for.
+    public var message: String?
+    /// What helps.
+    public var advice: String?
+    /// The URL without user info and with query values hidden.
+    public var url: String
+    /// The file's final path, null until the name is known.
+    public var path: String?
+    /// The group.
+    public var group: String?
+    /// -100…100.
+    public var priority: Int
+    /// Bytes present, in memory of the kernel or on disk.
+    public var bytesDone: Int64
+    /// Bytes that survive a power cut.
+    public var bytesDurable: Int64
+    /// The whole size, null if unknown.
+    public var bytesTotal: Int64?
+    /// Over the last seconds; null unless running.
+    public var rateBytesPerS: Int64?
+    /// Seconds to the end at that rate.
+    public var etaS: Int64?
+    /// 0 before the first try; never goes down.
+    public var attempt: Int
+    /// When it will be tried again.
+    public var retryAt: Timestamp?
+    /// When it was accepted.
+    public var createdAt: Timestamp
+    /// When it first ran.
+    public var startedAt: Timestamp?
+    /// When it ended.
+    public var finishedAt: Timestamp?
+    /// What proves the remote object to be the same.
+    public var validator: ValidatorDocument?
+    /// The digest expected and computed.
+    public var checksum: ChecksumDocument?
+    /// The transfer protocol: `http` for downloads.
+    public var `protocol`: String?
+    /// `1.1` or `2`.
+    public var httpVersion: String?
+    /// False if the server gave no length and no checksum was known; null until the end of the body.
+    public var lengthProved: Bool?
+    /// The coding that the server applied unasked.
+    public var contentEncoding: String?
+    /// In `show` only.
+    public var segments: [SegmentDocument]?
+
+    /// Makes a document of the fields that every job has; the rest is set afterwards.
+    public init(
+        id: JobID,
+        kind: JobKind,
+        state: JobState,
+        url: String,
+        priority: Int,
+        createdAt: Timestamp
+    ) {
+        self.id = id
+        self.kind = kind
+        self.state = state
+        self.url = url
+        self.priority = priority
+        self.createdAt = createdAt
+        self.bytesDone = 0
+        self.bytesDurable = 0
+        self.attempt = 0
+    }
+}
+
+/// A validator in JSON.
+public struct ValidatorDocument: Codable, Sendable, Equatable {
+    /// `etag`, `last-modified` or `size`.
+    public var kind: String
+    /// As the server sent it.
+    public var value: String
+    /// Whether two equal ones prove equal bytes (RFC 9110 §8.8.1).
+    public var strong: Bool
+
+    /// Makes a document.
+    public init(kind: String, value: String, strong: Bool) {
+        self.kind = kind
+        self.value = value
+        self.strong = strong
+    }
+}
+
+/// A checksum in JSON.
+public struct ChecksumDocument: Codable, Sendable, Equatable {
+    /// `sha-256` and so on.
+    public var algorithm: String
+    /// Hexadecimal.
+    public var expected: String?
+    /// Hexadecimal.
+    public var actual: String?
+    /// `user`, or the header field's name.
+    public var source: String
+
+    /// Makes a document.
+    public init(algorithm: String, expected: String?, actual: String?, source: String) {
+        self.algorithm = algorithm
+        self.expected = expected
+        self.actual = actual
+        self.source = source
+    }
+}
+
+/// One segment in JSON.
+public struct SegmentDocument: Codable, Sendable, Equatable {
+    /// First byte.
+    public var startBytes: Int64
+    /// One past the last byte; null if the end is unknown.
+    public var endBytes: Int64?
+    /// One past the last byte that survives a power cut.
+    public var durableBytes: Int64
+
+    /// Makes a document.
+    public init(startBytes: Int64, endBytes: Int64?, durableBytes: Int64) {
+        self.startBytes = startBytes
+        self.endBytes = endBytes
+        self.durableBytes = durableBytes
+    }
+}
+
+/// One attempt of a job, with the hops that its requests took (`ferry log`).
+public struct AttemptDocument: Codable, Sendable, Equatable {
+    /// Always `attempt`.
+    public var type = "attempt"
+    /// The number, from 1.
+    public var attempt: Int
+    /// When it began.
+    public var beganAt: Timestamp
+    /// When it ended; null while it runs.
+    public var endedAt: Timestamp?
+    /// One word: `completed`, `interrupted`, `paused`, `cancelled`, or the cause of failure.
+    public var outcome: String?
+    /// One sentence.
+    public var message: String?
+    /// The first byte asked for.
+    public var offsetBytes: Int64
+    /// Body bytes received.
+    public var receivedBytes: Int64
+    /// The requests, one a redirect hop.
+    public var hops: [HopDocument]
+
+    /// Makes a document without an end and hops.
+    public init(attempt: Int, beganAt: Timestamp, offsetBytes: Int64, receivedBytes: Int64) {
+        self.attempt = attempt
+        self.beganAt = beganAt
+        self.offsetBytes = offsetBytes
+        self.receivedBytes = receivedBytes
+        self.hops = []
+    }
+}
+
+/// One request of an attempt.
+public struct HopDocument: Codable, Sendable, Equatable {
+    /// The URL, redacted.
+    public var url: String
+    /// The status; null if no answer came.
+    public var status: Int?
+    /// The server's address.
+    public var address: String?
+    /// `1.1` or `2`.
+    public var httpVersion: String?
+    /// Milliseconds to the first byte of the answer.
+    public var firstByteMs: Int64?
+
+    /// Makes a document.
+    public init(url: String, status: Int?, address: String?, httpVersion: String?, firstByteMs: Int64?) {
+        self.url = url
+        self.status = status
+        self.address = address
+        self.httpVersion = httpVersion
+        self.firstByteMs = firstByteMs
+    }
+}
+
+/// One entry of the event log, as streamed and as `ferry log` shows it.
+public struct EventDocument: Codable, Sendable, Equatable {
+    /// Always `event`.
+    public var type = "event"
+    /// Grows by one an event; never reused.
+    public var seq: Int64
+    /// When.
+    public var time: Timestamp
+    /// The job; null for events of the service.
+    public var job: JobID?
+    /// `added`, `started`, `queued`, `waiting`, `paused`, `failed`, `completed`, `cancelled`, `resumed`,
+    /// `restarted`, `removed`.
+    public var kind: String
+    /// The state after it.
+    public var state: JobState?
+    /// Why.
+    public var reason: String?
+    /// One sentence.
+    public var message: String?
+
+    /// Makes a document.
+    public init(
+        seq: Int64,
+        time: Timestamp,
+        job: JobID?,
+        kind: String,
+        state: JobState?,
+        reason: String?,
+        message: String?
+    ) {
+        self.seq = seq
+        self.time = time
+        self.job = job
+        self.kind = kind
+        self.state = state
+        self.reason = reason
+        self.message = message
+    }
+}
+
+/// Where a running job stands; sent ten times a second at most.
+public struct ProgressDocument: Codable, Sendable, Equatable {
+    /// Always `progress`.
+    public var type = "progress"
+    /// The job.
+    public var id: JobID
+    /// What it does.
+    public var phase: JobPhase
+    /// Bytes present.
+    public var bytesDone: Int64
+    /// Bytes that survive a power cut.
+    public var bytesDurable: Int64
+    /// The whole size, null if unknown.
+    public var bytesTotal: Int64?
+    /// Over the last seconds.
+    public var rateBytesPerS: Int64?
+    /// Seconds to the end at that rate.
+    public var etaS: Int64?
+
+    /// Makes a document.
+    public init(
+        id: JobID,
+        phase: JobPhase,
+        bytesDone: Int64,
+        bytesDurable: Int64,
+        bytesTotal: Int64?,
+        rateBytesPerS: Int64?,
+        etaS: Int64?
+    ) {
+        self.id = id
+        self.phase = phase
+        self.bytesDone = bytesDone
+        self.bytesDurable = bytesDurable
+        self.bytesTotal = bytesTotal
+        self.rateBytesPerS = rateBytesPerS
+        self.etaS = etaS
+    }
+}

@@ -1,0 +1,114 @@
+/// What to do when the destination's name is taken (`--if-exists`).
+public enum IfExists: String, Sendable, Codable, CaseIterable {
+    /// The job fails, reason `exists`.
+    case fail
+    /// Another name is taken: `name (2).ext`.
+    case rename
+    /// The old file is replaced, in one step, when the new one is whole.
+    case overwrite
+    /// No job; said on standard error.
+    case skip
+    /// Asks with the stored validator and leaves the file alone on 304.
+    case update
+}
+
+/// One header field that the user gave with `-H`.
+public struct RequestHeader: Hashable, Sendable, Codable {
+    /// The field's name, as given.
+    public let name: String
+    /// The field's value; shown nowhere.
+    public let value: String
+
+    /// Makes a field.
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// The proxy variables of the command's environment; the service's own play no part.
+public struct ProxyEnvironment: Hashable, Sendable, Codable {
+    /// `http_proxy`.
+    public var http: String?
+    /// `https_proxy`, `HTTPS_PROXY`.
+    public var https: String?
+    /// `all_proxy`, `ALL_PROXY`.
+    public var all: String?
+    /// `no_proxy`, `NO_PROXY`.
+    public var no: String?
+
+    /// Makes a set; nil is "not set".
+    public init(http: String? = nil, https: String? = nil, all: String? = nil, no: String? = nil) {
+        self.http = http
+        self.https = https
+        self.all = all
+        self.no = no
+    }
+}
+
+/// What a user asks for: one download or upload, with all of the command's surroundings resolved.
+///
+/// It travels from the command to the service and, without its secrets, into the database.
+public struct JobRequest: Hashable, Sendable, Codable {
+    /// Download or upload.
+    public var kind: JobKind
+    /// The URL as given; its query and user info are secrets.
+    public var url: String
+    /// The folder that the file goes to, absolute.
+    public var directory: String
+    /// `-o`: the file, absolute; nil lets URL or server name it inside ``directory``.
+    public var output: String?
+    /// What to do when the name is taken; nil is the default: `rename` without `-o`, `fail` with it.
+    public var ifExists: IfExists?
+    /// `-H` fields, in order; secrets.
+    public var headers: [RequestHeader]
+    /// `--allow-http`.
+    public var allowHTTP: Bool
+    /// `--cacert`, absolute; else what the caller's environment names.
+    public var caFile: String?
+    /// `--attempts`: tries in all; 0 = no limit; nil = the configuration's.
+    public var attempts: Int?
+    /// The caller's file mode creation mask.
+    public var umask: UInt32
+    /// The caller's proxies.
+    public var proxy: ProxyEnvironment
+    /// Made by `get` or `put`: gives up sooner (`retry.no_progress_foreground`).
+    public var foreground: Bool
+    /// `--group`.
+    public var group: String?
+    /// `--priority`, -100…100.
+    public var priority: Int
+
+    /// Makes a request; the defaults are those of a bare `ferry add URL`.
+    public init(
+        kind: JobKind = .download,
+        url: String,
+        directory: String,
+        output: String? = nil,
+        ifExists: IfExists? = nil,
+        headers: [RequestHeader] = [],
+        allowHTTP: Bool = false,
+        caFile: String? = nil,
+        attempts: Int? = nil,
+        umask: UInt32 = 0o022,
+        proxy: ProxyEnvironment = ProxyEnvironment(),
+        foreground: Bool = false,
+        group: String? = nil,
+        priority: Int = 0
+    ) {
+        self.kind = kind
+        self.url = url
+        self.directory = directory
+        self.output = output
+        self.ifExists = ifExists
+        self.headers = headers
+        self.allowHTTP = allowHTTP
+        self.caFile = caFile
+        self.attempts = attempts
+        self.umask = umask
+        self.proxy = proxy
+        self.foreground = foreground
+        self.group = group
+        self.priority = priority
+    }
+}
