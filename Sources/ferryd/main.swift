@@ -1,1 +1,3 @@
-print("ferryd")
+import FerryDaemon
+
+FerryService.main()

@@ -1,0 +1,106 @@
+import FerryControl
+import FerryCore
+import FerryEngine
+import FerryStore
+
+extension JobDocument {
+    /// The document of a job's row, with what its transfer and its partial tell.
+    init(_ job: JobRecord, live: Engine.Progress? = nil, remote: RemoteObject? = nil) {
+        self.init(
+            id: job.id,
+            kind: job.kind,
+            state: job.state,
+            url: job.url,
+            priority: job.priority,
+            createdAt: job.createdAt
+        )
+        self.phase = job.state == .running ? live?.phase ?? job.phase : nil
+        self.reason = job.waitReason?.rawValue ?? job.failureReason?.rawValue
+        self.message = job.message
+        self.advice = job.advice
+        self.path = job.path
+        self.group = job.group
+        self.bytesDone = live?.done ?? job.bytesDurable
+        self.bytesDurable = live?.durable ?? job.bytesDurable
+        self.bytesTotal = live?.total ?? job.bytesTotal
+        self.rateBytesPerS = live?.rate
+        self.etaS = live?.secondsLeft
+        self.attempt = job.attempts
+        self.retryAt = job.state == .waiting ? job.nextTry : nil
+        self.startedAt = job.startedAt
+        self.finishedAt = job.finishedAt
+        self.validator = remote?.validator.map {
+            ValidatorDocument(kind: $0.kind.rawValue, value: $0.value, strong: $0.isStrong)
+        }
+        self.protocol = job.protocolName
+        self.httpVersion = job.httpVersion
+        self.lengthProved = job.lengthProved
+        self.contentEncoding = job.contentEncoding
+    }
+
+    /// The document of a snapshot; segments only if wanted.
+    init(_ snapshot: Engine.Snapshot, segments: Bool = false) {
+        self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
+        guard segments else { return }
+        self.segments = snapshot.segments.map {
+            SegmentDocument(startBytes: $0.start, endBytes: $0.end, durableBytes: $0.durable)
+        }
+    }
+}
+
+extension ProgressDocument {
+    /// The document of a running job's progress.
+    init(_ progress: Engine.Progress) {
+        self.init(
+            id: progress.id,
+            phase: progress.phase,
+            bytesDone: progress.done,
+            bytesDurable: progress.durable,
+            bytesTotal: progress.total,
+            rateBytesPerS: progress.rate,
+            etaS: progress.secondsLeft
+        )
+    }
+}
+
+extension EventDocument {
+    /// The document of an entry of the event log.
+    init(_ event: EventRecord) {
+        self.init(
+            seq: event.seq,
+            time: event.time,
+            job: event.job,
+            kind: event.kind,
+            state: event.state,
+            reason: event.reason,
+            message: event.message
+        )
+    }
+}
+
+extension AttemptDocument {
+    /// The documents of a job's attempts with their hops.
+    static func list(_ history: Engine.History) -> [AttemptDocument] {
+        history.attempts.map { attempt in
+            var document = AttemptDocument(
+                attempt: attempt.number,
+                beganAt: attempt.beganAt,
+                offsetBytes: attempt.offset,
+                receivedBytes: attempt.received
+            )
+            document.endedAt = attempt.endedAt
+            document.outcome = attempt.outcome
+            document.message = attempt.message
+            document.hops = history.hops.filter { $0.attempt == attempt.number }.map { hop in
+                HopDocument(
+                    url: hop.url,
+                    status: hop.status,
+                    address: hop.address,
+                    httpVersion: hop.httpVersion,
+                    firstByteMs: hop.firstByteMs
+                )
+            }
+            return document
+        }
+    }
+}

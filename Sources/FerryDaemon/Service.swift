@@ -1,0 +1,148 @@
+import CFerryLinux
+import Dispatch
+public import FerryControl
+import FerryCore
+import FerryEngine
+import FerryFiles
+import FerryHTTP
+import FerryStore
+import Glibc
+import Synchronization
+
+/// The service's life: start, serve, stop.
+public enum FerryService {
+    /// How long a service on demand stays after its last client has gone.
+    private static let linger: Int32 = 300
+    /// How long a daemon waits for a service on demand to give the queue over.
+    private static let handOverLimit = Duration.seconds(10)
+
+    /// Runs `ferryd` with the process's arguments until it is told to stop.
+    public static func main() -> Never {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        var status: Int32?
+        do throws(FerryError) {
+            let options = try ServiceOptions.parse(arguments)
+            status = options.statusDescriptor
+            if options.wantsHelp { self.print(ServiceOptions.help) }
+            if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
+            if !options.wantsHelp && !options.wantsVersion { try self.serve(options) }
+            exit(ExitStatus.success.rawValue)
+        } catch {
+            self.report(error, to: status)
+            exit(error.exitStatus.rawValue)
+        }
+    }
+
+    private static func print(_ text: String) {
+        _ = text.withCString { write(1, $0, strlen($0)) }  // nothing can be done about a closed output
+    }
+
+    /// Tells why the service could not start: on the status descriptor, else on standard error.
+    private static func report(_ error: FerryError, to status: Int32?) {
+        if let status, let line = try? ControlJSON.encode(ErrorDocument(error)) {
+            _ = write(status, line + [10], line.count + 1)  // the one who asked may be gone
+            return
+        }
+        let text = "ferryd: \(error.message)\n"
+        _ = text.withCString { write(2, $0, strlen($0)) }
+    }
+
+    private static func serve(_ options: ServiceOptions) throws(FerryError) {
+        // Signals are blocked before the first thread starts, so that all threads inherit that.
+        let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1]
+        let signalDescriptor = signals.withUnsafeBufferPointer { numbers in
+            numbers.baseAddress.map { ferry_signalfd($0, Int32(numbers.count)) } ?? -1
+        }
+        let wakeDescriptor = ferry_eventfd()
+        guard signalDescriptor >= 0, wakeDescriptor >= 0 else {
+            throw FerryError(.noService, "signals cannot be set up: \(SystemError.text(errno))", exitStatus: .noService)
+        }
+        signal(SIGPIPE, SIG_IGN)
+        umask(0o077)
+        setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
+
+        let environment = Self.environment()
+        let location = try Self.location(options, environment)
+        let folder = try Self.own(location, onDemand: options.onDemand)
+        let log =
+            options.onDemand
+            ? ServiceLog(file: folder.path + "/ferryd.log")
+            : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
+        do throws(FerryError) {
+            let configuration = try Configuration.load(environment: environment)
+            let life = try ServiceLife(
+                location: location,
+                configuration: configuration,
+                onDemand: options.onDemand,
+                crashPoint: environment["FERRY_CRASH_POINT"],
+                log: log,
+                wake: { eventfd_write(wakeDescriptor, 1) }
+            )
+            try life.start()
+            Self.ready(options.statusDescriptor)
+            life.serve(signals: signalDescriptor, wake: wakeDescriptor, linger: Self.linger)
+            life.stop()
+        } catch {
+            log.write(.error, ["event": "failed", "message": error.message])
+            throw error
+        }
+        withExtendedLifetime(folder) {}  // the lock is held to the end
+    }
+
+    private static func location(
+        _ options: ServiceOptions,
+        _ environment: [String: String]
+    ) throws(FerryError) -> QueueLocation {
+        let here = getcwd(nil, 0).map { pointer in
+            defer { free(pointer) }
+            return String(cString: pointer)
+        }
+        let location = try QueueLocation.resolve(
+            stateDirectory: options.stateDirectory,
+            system: false,
+            environment: environment,
+            currentDirectory: here ?? "/"
+        )
+        guard let socket = options.socketPath else { return location }
+        return QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket, isSystem: false)
+    }
+
+    /// Takes the queue; a daemon asks a service on demand to give it over.
+    private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
+        do throws(FerryError) {
+            return try StateFolder(location.stateDirectory)
+        } catch {
+            guard error.code == .busy, !onDemand else { throw error }
+        }
+        let client = try ServiceClient.connect(location, start: .never)
+        _ = try client.call(.handOver)
+        client.close()
+        let end = ContinuousClock.now + Self.handOverLimit
+        while true {
+            do throws(FerryError) {
+                return try StateFolder(location.stateDirectory)
+            } catch {
+                guard error.code == .busy, ContinuousClock.now < end else { throw error }
+                usleep(20_000)
+            }
+        }
+    }
+
+    private static func ready(_ status: Int32?) {
+        guard let status else { return }
+        let line = "{\"ready\":true}\n"
+        _ = line.withCString { write(status, $0, strlen($0)) }  // the one who asked may be gone
+        close(status)
+    }
+
+    private static func environment() -> [String: String] {
+        var result: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
+            entry += 1
+        }
+        return result
+    }
+}

@@ -1,0 +1,105 @@
+import FerryControl
+import FerryCore
+import FerryEngine
+import Synchronization
+
+/// Who wants to be told what; hands committed changes and progress on to the control server.
+final class Subscriptions: Sendable {
+    private struct Subscription {
+        var jobs: Set<JobID>?
+        var progress: Bool
+        var sent: [JobID: ProgressDocument] = [:]
+
+        func wants(_ job: JobID?) -> Bool {
+            guard let jobs else { return true }
+            return job.map { jobs.contains($0) } ?? false
+        }
+    }
+
+    private struct State {
+        var server: ControlServer?
+        var subscriptions: [ClientID: Subscription] = [:]
+        var ticker: Task<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+    /// How often progress is sent at most.
+    private static let interval = Duration.milliseconds(100)
+
+    /// Names the server, once it exists.
+    func connect(_ server: ControlServer) {
+        self.state.withLock { $0.server = server }
+    }
+
+    /// Adds jobs to what a client is told of; nil = all.
+    func add(_ client: ClientID, jobs: [JobID]?, progress: Bool, engine: Engine) {
+        self.state.withLock { state in
+            var subscription = state.subscriptions[client] ?? Subscription(jobs: [], progress: false)
+            if let jobs {
+                subscription.jobs?.formUnion(jobs)
+            } else {
+                subscription.jobs = nil
+            }
+            subscription.progress = subscription.progress || progress
+            state.subscriptions[client] = subscription
+            if progress, state.ticker == nil { state.ticker = self.tick(engine) }
+        }
+    }
+
+    /// Forgets a client.
+    func remove(_ client: ClientID) {
+        self.state.withLock { state in
+            state.subscriptions[client] = nil
+            guard !state.subscriptions.values.contains(where: \.progress) else { return }
+            state.ticker?.cancel()
+            state.ticker = nil
+        }
+    }
+
+    /// Tells subscribers of committed changes.
+    func publish(_ changes: [JobChange]) {
+        for change in changes {
+            let (server, clients) = self.state.withLock { state in
+                for client in state.subscriptions.keys {
+                    if let job = change.event.job { state.subscriptions[client]?.sent[job] = nil }
+                }
+                return (
+                    state.server, state.subscriptions.filter { $0.value.wants(change.event.job) }.map(\.key)
+                )
+            }
+            guard let server, !clients.isEmpty else { continue }
+            let job = change.job.map { JobDocument($0, remote: change.remote) }
+            server.notify(clients, .event(EventDocument(change.event), job: job))
+        }
+    }
+
+    /// Sends progress while anyone wants it; a service without watchers is never woken.
+    private func tick(_ engine: Engine) -> Task<Void, Never> {
+        Task { [weak self] in
+            while !Task.isCancelled {
+                let progress = await engine.progress().map { ProgressDocument($0) }
+                self?.send(progress)
+                do {
+                    try await Task.sleep(for: Self.interval)
+                } catch {
+                    return  // nobody wants progress any more
+                }
+            }
+        }
+    }
+
+    private func send(_ progress: [ProgressDocument]) {
+        guard !progress.isEmpty else { return }
+        let (server, outgoing) = self.state.withLock { state in
+            var outgoing: [(ClientID, [ProgressDocument])] = []
+            for (client, subscription) in state.subscriptions where subscription.progress {
+                let news = progress.filter { subscription.wants($0.id) && subscription.sent[$0.id] != $0 }
+                guard !news.isEmpty else { continue }
+                for document in news { state.subscriptions[client]?.sent[document.id] = document }
+                outgoing.append((client, news))
+            }
+            return (state.server, outgoing)
+        }
+        for (client, news) in outgoing { server?.notify(client, .progress(news)) }
+    }
+}

@@ -1,0 +1,161 @@
+import FerryCore
+import FerryFiles
+import FerryStore
+
+/// Commits the end of an attempt: the attempt's row, its hops, and what happens to the job.
+struct AttemptLedger: Sendable {
+    let services: TransferServices
+
+    /// Commits an end.
+    ///
+    /// - Returns: The changes to tell; none if the job was so already.
+    func commit(_ end: AttemptEnd, of running: RunningJob) async throws -> [JobChange] {
+        switch end {
+        case .published(let file):
+            return try await self.complete(running, outcome: "completed", message: nil) { transaction, job in
+                job.path = file.path
+                try transaction.save(
+                    PublishedRecord(
+                        path: file.path,
+                        device: file.identity.device,
+                        inode: file.identity.inode,
+                        size: file.identity.size,
+                        mtimeNs: file.identity.modifiedNanoseconds,
+                        remote: file.remote.json,
+                        job: job.id,
+                        urlFingerprint: file.fingerprint
+                    )
+                )
+            }
+        case .leftAlone(let path, let message):
+            return try await self.complete(running, outcome: "completed", message: message) { _, job in
+                job.path = path
+            }
+        case .failed(let failure):
+            return try await self.fail(running, failure)
+        case .stopped:
+            return try await self.stop(running)
+        case .storeFailed(let error):
+            let cause = TransferCause.local(errno: 28, path: "the job database")  // ENOSPC: wait and try again
+            return try await self.fail(running, TransferFailure(cause, message: error.message))
+        }
+    }
+
+    private func complete(
+        _ running: RunningJob,
+        outcome: String,
+        message: String?,
+        also: @escaping @Sendable (Transaction, inout JobRecord) throws -> Void
+    ) async throws -> [JobChange] {
+        let now = self.services.time.now()
+        return try await self.services.store.write { transaction in
+            try Self.close(running, outcome: outcome, message: message, in: transaction, at: now)
+            if var job = try transaction.job(running.id) {
+                try also(transaction, &job)
+                try transaction.save(job)
+            }
+            let result = try JobLedger.apply(.succeeded, to: running.id, in: transaction, at: now) {
+                $0.message = message
+            }
+            return Self.changes(result)
+        }
+    }
+
+    private func fail(_ running: RunningJob, _ failure: TransferFailure) async throws -> [JobChange] {
+        let now = self.services.time.now()
+        let configuration = self.services.configuration
+        return try await self.services.store.write { transaction in
+            guard let job = try transaction.job(running.id) else { return [] }
+            let request = try transaction.request(running.id)
+            let (decision, state) = RetryPlan.decide(
+                failure.cause,
+                policy: request.map { configuration.retryPolicy(for: $0) } ?? configuration.retry,
+                state: RetryState(
+                    attempts: job.attempts,
+                    transientTries: job.transientTries,
+                    doubtfulTries: job.doubtfulTries,
+                    progressAt: job.progressAt ?? job.createdAt
+                ),
+                now: now,
+                random: { Double.random(in: 0..<1) }
+            )
+            let message = failure.message ?? RetryPlan.message(failure.cause, host: job.host)
+            let result: LedgerResult
+            switch decision {
+            case .retry(after: let delay, counted: _):
+                result = try JobLedger.apply(
+                    .mustWait(.retry, until: now + delay), to: job.id, in: transaction, at: now
+                ) { row in
+                    row.message = message
+                    row.keep(state)
+                }
+            case .wait(let reason, after: let delay):
+                result = try JobLedger.apply(
+                    .mustWait(reason, until: now + delay), to: job.id, in: transaction, at: now
+                ) { row in
+                    row.message = message
+                    row.keep(state)
+                }
+            case .fail(let reason, advice: let advice):
+                result = try JobLedger.apply(.failed(reason), to: job.id, in: transaction, at: now) { row in
+                    row.message = message
+                    row.advice = advice
+                    row.keep(state)
+                }
+            }
+            let changes = Self.changes(result)
+            let outcome = changes.first?.event.reason ?? "failed"
+            try Self.close(running, outcome: outcome, message: message, in: transaction, at: now)
+            return changes
+        }
+    }
+
+    /// Applies what the stop was for; a cancelled job's partials go before it says so.
+    private func stop(_ running: RunningJob) async throws -> [JobChange] {
+        let now = self.services.time.now()
+        let event = running.stopEvent ?? .interrupted
+        guard event != .cancel else {
+            try await self.services.store.write { transaction in
+                try Self.close(running, outcome: "cancelled", message: nil, in: transaction, at: now)
+                // The job stays as it is until its partials are gone; see `Engine.cancel`.
+                _ = try JobLedger.apply(.interrupted, to: running.id, in: transaction, at: now)
+            }
+            return []
+        }
+        return try await self.services.store.write { transaction in
+            let outcome = event == .pause ? "paused" : "interrupted"
+            try Self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
+            let result = try JobLedger.apply(event, to: running.id, in: transaction, at: now)
+            return Self.changes(result)
+        }
+    }
+
+    private static func close(
+        _ running: RunningJob,
+        outcome: String,
+        message: String?,
+        in transaction: Transaction,
+        at now: Timestamp
+    ) throws {
+        for hop in running.hops { try transaction.save(hop) }
+        guard var attempt = try transaction.attempts(running.id).last(where: { $0.number == running.attempt })
+        else { return }
+        attempt.endedAt = now
+        attempt.outcome = outcome
+        attempt.message = message
+        attempt.received = running.received
+        try transaction.save(attempt)
+    }
+
+    private static func changes(_ result: LedgerResult) -> [JobChange] {
+        if case .moved(let change) = result { [change] } else { [] }
+    }
+}
+
+extension JobRecord {
+    /// Takes over the counts that ``RetryPlan`` has moved on.
+    mutating func keep(_ state: RetryState) {
+        self.transientTries = state.transientTries
+        self.doubtfulTries = state.doubtfulTries
+    }
+}

@@ -1,0 +1,55 @@
+import FerryCore
+import FerryFiles
+import FerryStore
+import FoundationEssentials
+
+/// Things still to do after the fact, recorded in the transaction that makes them due, so that a crash
+/// cannot forget them.
+enum Cleanup {
+    /// Remove a partial of a generation that was replaced, or of a job that was forgotten.
+    static let unlink = "unlink"
+    /// Remove a job's partials, then say that it is cancelled.
+    static let cancel = "cancel"
+
+    /// What identifies a partial, so that no other file is ever removed.
+    private struct Target: Codable {
+        let directory: String
+        let name: String
+        let device: Int64?
+        let inode: Int64?
+    }
+
+    /// The text that the database keeps for a partial.
+    static func detail(_ file: FileRecord) throws -> String {
+        let target = Target(
+            directory: file.directory, name: file.partialName, device: file.device, inode: file.inode)
+        return String(decoding: try JSONEncoder().encode(target), as: UTF8.self)
+    }
+
+    /// Removes the file that an `unlink` names, and the record.
+    static func carryOut(_ cleanup: CleanupRecord, _ services: TransferServices) async throws {
+        let calls = services.calls
+        let detail = cleanup.detail
+        try await services.disk.run { try self.remove(detail, calls: calls) }
+        let id = cleanup.id
+        try await services.store.write { try $0.removeCleanup(id) }
+    }
+
+    /// Removes a partial if it is still the recorded file; one whose inode was never committed must be empty.
+    static func remove(_ detail: String, calls: FileCalls) throws {
+        let target = try JSONDecoder().decode(Target.self, from: Data(detail.utf8))
+        let folder: Folder
+        do throws(SystemError) {
+            folder = try Folder(target.directory, calls: calls)
+        } catch {
+            return  // the folder is gone, and the partial with it
+        }
+        guard let found = try folder.identity(of: target.name), found.isRegular else { return }
+        let isOurs =
+            target.inode == nil
+            ? found.size == 0 : found.isSameFile(device: target.device, inode: target.inode)
+        guard isOurs else { return }
+        try folder.remove(target.name)
+        try folder.sync()
+    }
+}

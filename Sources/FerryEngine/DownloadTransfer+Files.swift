@@ -1,0 +1,365 @@
+import FerryCore
+import FerryFiles
+import FerryHTTP
+import FerryStore
+import Glibc
+
+extension DownloadTransfer {
+    /// What a download begins with: an empty partial, or the word that a file is left alone.
+    enum Begun: Sendable {
+        case partial(PartialFile)
+        case leftAlone(AttemptEnd)
+    }
+
+    /// A file that is there already and that `--if-exists skip` or `update` asks about.
+    struct ExistingFile: Sendable {
+        let path: String
+        /// The fields that make the server answer 304 if it still has the same.
+        let conditions: [ResponseHead.Field]
+    }
+
+    // MARK: Opening
+
+    /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
+    ///
+    /// Believed is a regular file with the recorded device and inode that is at least as long as what was
+    /// committed as durable.
+    func openPartial() async throws -> PartialFile? {
+        let id = self.running.id
+        let (record, segments) = try await self.services.store.read { reader in
+            let record = try reader.file(id)
+            return (record, try record.map { try reader.segments(id, generation: $0.generation) } ?? [])
+        }
+        guard let record, record.inode != nil else { return nil }
+        let durable = segments.first { $0.start == 0 }?.durable ?? 0
+        let calls = self.services.calls
+        return try await self.services.disk.run {
+            let folder = try Folder(record.directory, calls: calls)
+            guard let found = try folder.identity(of: record.partialName), found.isRegular,
+                found.isSameFile(device: record.device, inode: record.inode), found.size >= durable
+            else { return nil }
+            let file = try folder.open(record.partialName)
+            return PartialFile(
+                record: record,
+                remote: RemoteObject(json: record.remote),
+                folder: folder,
+                file: file,
+                durable: durable
+            )
+        }
+    }
+
+    /// The file that `skip` and `update` are about, if the name is known beforehand and taken.
+    func existingFile(_ partial: PartialFile?) async throws -> ExistingFile? {
+        guard partial == nil, let policy = self.request.ifExists, policy == .skip || policy == .update else {
+            return nil
+        }
+        let (directory, name) = self.plannedPlace
+        let calls = self.services.calls
+        let found = try await self.services.disk.run { () -> (String, OpenFile.Identity)? in
+            let folder = try Folder(directory, calls: calls)
+            return try folder.identity(of: name).map { (folder.path(of: name), $0) }
+        }
+        guard let (path, identity) = found else { return nil }
+        let published = try await self.services.store.read { try $0.published(path: path) }
+        var conditions: [ResponseHead.Field] = []
+        if policy == .update {
+            let isOurs =
+                published?.inode == identity.inode && published?.size == identity.size
+                && published?.mtimeNs == identity.modifiedNanoseconds
+            let remote = isOurs ? published.map { RemoteObject(json: $0.remote) } : nil
+            if let tag = remote?.entityTag {
+                conditions = [ResponseHead.Field(name: "If-None-Match", value: tag)]
+            } else {
+                let changed = Timestamp(milliseconds: identity.modifiedNanoseconds / 1_000_000)
+                let date = remote?.lastModified ?? HTTPDate.format(changed)
+                conditions = [ResponseHead.Field(name: "If-Modified-Since", value: date)]
+            }
+        }
+        return ExistingFile(path: path, conditions: conditions)
+    }
+
+    /// The end of a job that leaves the file that is there as it is.
+    func leftAlone(_ file: ExistingFile) -> AttemptEnd {
+        .leftAlone(
+            path: file.path,
+            message: self.request.ifExists == .update
+                ? "the file that is there is up to date" : "the file that is there was left alone"
+        )
+    }
+
+    /// Folder and name as far as they are known without an answer.
+    var plannedPlace: (directory: String, name: String) {
+        if let output = self.request.output { return Self.split(output) }
+        let path = (try? URLParser.parse(self.request.url))?.address.path ?? "/"
+        return (self.request.directory, FileName.fromURLPath(path) ?? "index")
+    }
+
+    /// Folder and last component of an absolute path.
+    static func split(_ path: String) -> (directory: String, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return ("/", path) }
+        let directory = String(path[..<slash])
+        return (directory.isEmpty ? "/" : directory, String(path[path.index(after: slash)...]))
+    }
+
+    // MARK: Beginning
+
+    /// Decides the name, and makes an empty partial in a new generation.
+    ///
+    /// Intent first: name and partial's name are committed, then the partial is created, then its inode is
+    /// committed; so a partial is never without a row, and a row tells whether the file can be trusted.
+    func begin(
+        _ answer: Answer,
+        remote: RemoteObject,
+        length: Int64?,
+        replacing old: PartialFile?
+    ) async throws -> Begun {
+        let id = self.running.id
+        do {
+            let known = try await self.services.store.read { try $0.file(id) }
+            let place: (directory: String, name: String)
+            if let known {
+                place = (known.directory, known.name)
+            } else {
+                guard let decided = try await self.decideName(answer) else {
+                    answer.exchange.cancel()
+                    let (directory, name) = self.plannedPlace
+                    return .leftAlone(self.leftAlone(ExistingFile(path: "\(directory)/\(name)", conditions: [])))
+                }
+                place = decided
+            }
+            var record = FileRecord(
+                job: id,
+                generation: max(1, (known?.generation ?? 0) + (known?.inode == nil ? 0 : 1)),
+                directory: place.directory,
+                name: place.name,
+                partialName: "",
+                device: nil,
+                inode: nil,
+                remote: remote.json,
+                finalURL: URLRedaction.redact(answer.address.url)
+            )
+            record.partialName = FileName.partial(name: place.name, job: id, generation: record.generation)
+            try await self.plan(record, remote: remote, answer: answer)
+            self.services.crash.reach(.partialPlanned)
+            let partial = try await self.create(record, remote: remote, length: length)
+            try await self.commit(partial, replacing: old)
+            self.services.crash.reach(.partialCommitted)
+            return .partial(partial)
+        } catch {
+            answer.exchange.cancel()
+            throw error
+        }
+    }
+
+    /// Goes back to nothing after an answer that cannot be used; the next request asks for the whole.
+    func restart(_ partial: PartialFile?) async throws -> PartialFile? {
+        guard var partial else { return nil }
+        partial.remote = RemoteObject()  // nothing to resume by; the bytes stay until a new body begins
+        return partial
+    }
+
+    /// The folder and name of the file; nil if `skip` says to leave the one that is there.
+    private func decideName(_ answer: Answer) async throws -> (directory: String, name: String)? {
+        let policy = self.request.ifExists ?? (self.request.output == nil ? .rename : .fail)
+        let (directory, wanted) = self.wantedPlace(answer)
+        let calls = self.services.calls
+        let id = self.running.id
+        let folder = try await self.services.disk.run { try Folder(directory, calls: calls) }
+        var number = 1
+        while true {
+            let name = number == 1 ? wanted : FileName.numbered(wanted, number)
+            let found = try await self.services.disk.run { try folder.identity(of: name) }
+            let isReplaceable = policy == .overwrite || policy == .update
+            if found == nil || (isReplaceable && found?.isRegular == true) {
+                let isOurs = try await self.services.store.write { transaction in
+                    try transaction.reserve(directory: directory, name: name, for: id)
+                }
+                if isOurs { return (directory, name) }
+                if policy != .rename {
+                    throw TransferFailure(
+                        .exists(folder.path(of: name)),
+                        message: "another job is going to write \(folder.path(of: name))"
+                    )
+                }
+            } else if policy == .skip {
+                return nil
+            } else if policy != .rename {
+                throw TransferFailure(.exists(folder.path(of: name)))
+            }
+            number += 1
+        }
+    }
+
+    private func wantedPlace(_ answer: Answer) -> (directory: String, name: String) {
+        if self.request.output != nil { return self.plannedPlace }
+        let offered = answer.head.first("Content-Disposition").flatMap { ContentDisposition($0).fileName }
+        let name = offered.flatMap { FileName.safe($0) } ?? FileName.fromURLPath(answer.address.path) ?? "index"
+        return (self.request.directory, name)
+    }
+
+    /// Commits the intent to create a partial, and what the head has told.
+    private func plan(_ record: FileRecord, remote: RemoteObject, answer: Answer) async throws {
+        let id = self.running.id
+        let path = record.directory == "/" ? "/\(record.name)" : "\(record.directory)/\(record.name)"
+        let head = answer.head
+        try await self.services.store.write { transaction in
+            try transaction.save(record)
+            guard var job = try transaction.job(id) else { return }
+            job.path = path
+            job.bytesTotal = remote.totalBytes
+            job.lengthProved = nil
+            job.httpVersion = head.httpVersion
+            job.contentEncoding = remote.contentEncoding
+            job.protocolName = "http"
+            try transaction.save(job)
+        }
+    }
+
+    private func create(_ record: FileRecord, remote: RemoteObject, length: Int64?) async throws -> PartialFile {
+        let calls = self.services.calls
+        let mode = 0o666 & ~self.request.umask
+        let crash = self.services.crash
+        return try await self.services.disk.run {
+            let folder = try Folder(record.directory, calls: calls)
+            // A crash can have left it behind: then it is empty, for nothing is written before its inode is
+            // committed. One that is not empty is another queue's, and is left alone.
+            if let left = try folder.identity(of: record.partialName), left.isRegular, left.size == 0 {
+                try folder.remove(record.partialName)
+            }
+            let file = try folder.create(record.partialName, mode: mode)
+            if let length { try file.reserve(length) }
+            try folder.sync()
+            crash.reach(.partialCreated)
+            let identity = try file.identity()
+            var created = record
+            created.device = identity.device
+            created.inode = identity.inode
+            return PartialFile(record: created, remote: remote, folder: folder, file: file, durable: 0)
+        }
+    }
+
+    /// Commits the partial's inode; an older generation goes, by a clean-up that survives a crash.
+    private func commit(_ partial: PartialFile, replacing old: PartialFile?) async throws {
+        let id = self.running.id
+        let now = self.services.time.now()
+        let total = partial.remote.totalBytes
+        let record = partial.record
+        let cleanups = try await self.services.store.write { transaction -> [CleanupRecord] in
+            try transaction.save(record)
+            try transaction.save(
+                SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0))
+            for file in try transaction.files(id) where file.generation < record.generation {
+                _ = try transaction.add(cleanup: Cleanup.unlink, job: id, detail: try Cleanup.detail(file), at: now)
+                try transaction.removeSegments(id, generation: file.generation)
+                try transaction.removeFile(id, generation: file.generation)
+            }
+            if var job = try transaction.job(id) {
+                job.bytesDurable = 0
+                try transaction.save(job)
+            }
+            return try transaction.cleanups().filter { $0.job == id && $0.kind == Cleanup.unlink }
+        }
+        for cleanup in cleanups { try await Cleanup.carryOut(cleanup, self.services) }
+    }
+
+    // MARK: Finishing
+
+    /// Syncs the file and puts it in its place, in the only order that survives a power cut.
+    func finish(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws -> AttemptEnd {
+        self.running.phase = .finishing
+        let file = partial.file
+        try await self.services.disk.run {
+            if try file.identity().size != total { try file.truncate(to: total) }
+            try file.sync()
+        }
+        self.services.crash.reach(.fileSynced)
+        try await self.commitFinishing(partial, total: total, lengthProved: lengthProved)
+        self.running.durable = total
+        self.running.total = total
+        self.services.crash.reach(.finishing)
+        var record = partial.record
+        while true {
+            do {
+                return try await self.publish(record, file: file, folder: partial.folder, remote: partial.remote)
+            } catch let error as SystemError where error.errno == EEXIST {
+                guard self.request.output == nil, self.request.ifExists ?? .rename == .rename else {
+                    throw TransferFailure(.exists(partial.folder.path(of: record.name)))
+                }
+                record = try await self.rename(record, folder: partial.folder)
+            }
+        }
+    }
+
+    private func commitFinishing(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws {
+        let id = self.running.id
+        let generation = partial.record.generation
+        var remote = partial.remote
+        remote.totalBytes = total
+        var record = partial.record
+        record.remote = remote.json
+        try await self.services.store.write { [record] transaction in
+            try transaction.save(record)
+            try transaction.save(
+                SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: total))
+            guard var job = try transaction.job(id) else { return }
+            job.bytesTotal = total
+            job.bytesDurable = total
+            job.bestBytes = max(job.bestBytes, total)
+            job.lengthProved = lengthProved
+            job.phase = .finishing
+            try transaction.save(job)
+        }
+    }
+
+    private func publish(
+        _ record: FileRecord,
+        file: OpenFile,
+        folder: Folder,
+        remote: RemoteObject
+    ) async throws -> AttemptEnd {
+        let isReplacing = self.request.ifExists == .overwrite || self.request.ifExists == .update
+        let crash = self.services.crash
+        let fingerprint = URLParser.fingerprint(self.request.url)
+        return try await self.services.disk.run {
+            try folder.rename(record.partialName, to: record.name, replacing: isReplacing)
+            crash.reach(.renamed)
+            try folder.sync()
+            crash.reach(.folderSynced)
+            return .published(
+                PublishedFile(
+                    path: folder.path(of: record.name),
+                    identity: try file.identity(),
+                    remote: remote,
+                    fingerprint: fingerprint
+                )
+            )
+        }
+    }
+
+    /// Takes the next free name after somebody else took the decided one.
+    private func rename(_ record: FileRecord, folder: Folder) async throws -> FileRecord {
+        let id = self.running.id
+        var number = 2
+        while true {
+            let name = FileName.numbered(record.name, number)
+            number += 1
+            guard try await self.services.disk.run({ try folder.identity(of: name) }) == nil else { continue }
+            var renamed = record
+            renamed.name = name
+            let path = folder.path(of: name)
+            let isOurs = try await self.services.store.write { [renamed] transaction in
+                guard try transaction.reserve(directory: renamed.directory, name: name, for: id) else {
+                    return false
+                }
+                try transaction.save(renamed)
+                if var job = try transaction.job(id) {
+                    job.path = path
+                    try transaction.save(job)
+                }
+                return true
+            }
+            if isOurs { return renamed }
+        }
+    }
+}

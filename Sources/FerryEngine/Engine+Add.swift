@@ -1,0 +1,210 @@
+public import FerryCore
+import FerryFiles
+import FerryHTTP
+public import FerryStore
+
+extension Engine {
+    /// How a request for a job was answered.
+    public struct Added: Sendable {
+        /// How.
+        public enum Outcome: Sendable {
+            /// A new job.
+            case new
+            /// The same transfer was under way.
+            case same
+            /// The same transfer had stopped, and goes on now.
+            case resumed
+            /// The file is there, complete.
+            case alreadyComplete
+            /// `--if-exists skip`: the name is taken.
+            case skipped
+        }
+        /// How.
+        public let outcome: Outcome
+        /// The job; nil for `skipped`.
+        public let job: JobRecord?
+        /// A note for the user.
+        public let note: String?
+    }
+
+    /// A request that has been checked, ready for the store.
+    private struct Checked: Sendable {
+        let request: JobRequest
+        let new: NewJob
+        /// `-o`: folder and name to reserve.
+        let place: (directory: String, name: String)?
+    }
+
+    /// Accepts jobs, all of them or none; when it returns they survive a power cut.
+    ///
+    /// The same URL, folder and `-o` as a job that is not final gives that job again (see the
+    /// manual, "The same job twice").
+    ///
+    /// - Parameter goOn: Whether a failed or paused one is set going again (`get`).
+    /// - Throws: ``FerryError`` `.usage` for a URL that cannot be used, `.exists` for an `-o` that is taken.
+    public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
+        let now = self.services.time.now()
+        let checked = try requests.map { try self.check($0, at: now) }
+        try self.checkPlaces(checked)
+        let calls = self.services.calls
+        let (added, changes) = try await self.services.store.write { transaction in
+            var added: [Added] = []
+            var changes: [JobChange] = []
+            for item in checked {
+                let (answer, change) = try Self.accept(item, goOn: goOn, in: transaction, at: now, calls)
+                added.append(answer)
+                if let change { changes.append(change) }
+            }
+            return (added, changes)
+        }
+        self.services.crash.reach(.jobCommitted)
+        self.observer(changes)
+        return added
+    }
+
+    /// Lets jobs that were just added run; apart from ``add(_:goOn:)`` so that a client is attached first.
+    public func runAdded() async {
+        await self.schedule()
+    }
+
+    private func check(_ request: JobRequest, at now: Timestamp) throws -> Checked {
+        let parsed: URLParser.Parsed
+        do throws(URLParser.Failure) {
+            parsed = try URLParser.parse(request.url)
+        } catch {
+            throw FerryError.usage("the URL \(URLRedaction.redact(request.url)) \(error.reason)")
+        }
+        let shown = URLRedaction.redact(parsed.address.url)
+        let scheme = parsed.address.origin.scheme
+        guard scheme == "http" || scheme == "https" else {
+            throw FerryError.usage("the URL \(shown) has the scheme \(scheme); only https and http are known")
+        }
+        let policy = self.services.configuration.transportPolicy(for: request)
+        if let refusal = policy.refusal(of: parsed.address.origin) { throw FerryError.usage(refusal) }
+        var stored = request
+        stored.url = parsed.address.url
+        if parsed.address.hasUserInfo, !request.headers.contains(where: { $0.name.lowercased() == "authorization" }) {
+            stored.headers.append(BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? ""))
+        }
+        let host = parsed.address.origin
+        return Checked(
+            request: stored,
+            new: NewJob(
+                request: stored,
+                redactedURL: shown,
+                urlFingerprint: URLParser.fingerprint(parsed.address.url),
+                host: host.host.contains(":") ? "[\(host.host)]:\(host.port)" : "\(host.host):\(host.port)",
+                createdAt: now
+            ),
+            place: request.output.map { DownloadTransfer.split($0) }
+        )
+    }
+
+    /// Looks at folders, before anything is queued.
+    private func checkPlaces(_ checked: [Checked]) throws {
+        for item in checked {
+            let directory = item.place?.directory ?? item.request.directory
+            do throws(SystemError) {
+                _ = try Folder(directory)
+            } catch {
+                throw FerryError(.localIO, error.description, exitStatus: .failed)
+            }
+        }
+    }
+
+    private static func accept(
+        _ item: Checked,
+        goOn: Bool,
+        in transaction: Transaction,
+        at now: Timestamp,
+        _ calls: FileCalls
+    ) throws -> (Added, JobChange?) {
+        let same = try transaction.sameTransfer(
+            fingerprint: item.new.urlFingerprint, directory: item.request.directory, output: item.request.output)
+        if let job = same.first(where: { !$0.state.isFinal }) {
+            let note = try self.difference(item.request, transaction.request(job.id), job.id)
+            let event: JobEvent? =
+                switch job.state {
+                case .failed: .retry
+                case .paused: .resume
+                case .queued, .running, .waiting, .completed, .cancelled: nil
+                }
+            guard goOn, let event,
+                case .moved(let change) = try JobLedger.apply(event, to: job.id, in: transaction, at: now)
+            else { return (Added(outcome: .same, job: job, note: note), nil) }
+            return (Added(outcome: .resumed, job: change.job, note: note), change)
+        }
+        if item.request.ifExists == nil, let job = same.first(where: { $0.state == .completed }),
+            try self.isStillThere(job, transaction, calls)
+        {
+            return (Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil)
+        }
+        if let place = item.place, let taken = try self.taken(place, item.request, transaction, calls) {
+            return (taken, nil)
+        }
+        let id = try transaction.insert(item.new)
+        if let place = item.place,
+            try !transaction.reserve(directory: place.directory, name: place.name, for: id)
+        {
+            let other = try transaction.reservation(directory: place.directory, name: place.name)
+            throw FerryError(
+                .exists,
+                "job \(other?.description ?? "?") is going to write \(place.directory)/\(place.name) already",
+                exitStatus: .failed
+            )
+        }
+        let job = try transaction.job(id)
+        let event = try transaction.append(
+            event: "added", job: id, state: job?.state, reason: nil, message: nil, at: now)
+        return (Added(outcome: .new, job: job, note: nil), JobChange(event: event, job: job, remote: nil))
+    }
+
+    /// What `-o` meets: nil if the name is free or may be replaced.
+    private static func taken(
+        _ place: (directory: String, name: String),
+        _ request: JobRequest,
+        _ transaction: Transaction,
+        _ calls: FileCalls
+    ) throws -> Added? {
+        let folder = try Folder(place.directory, calls: calls)
+        guard let found = try folder.identity(of: place.name) else { return nil }
+        let path = folder.path(of: place.name)
+        switch request.ifExists ?? .fail {
+        case .skip:
+            return Added(outcome: .skipped, job: nil, note: "left alone: \(path) exists")
+        case .overwrite, .update, .rename:
+            guard !found.isRegular, request.ifExists != .rename else { return nil }
+            throw FerryError(.exists, "\(path) exists and is not a file", exitStatus: .failed)
+        case .fail:
+            throw FerryError(
+                .exists,
+                "\(path) exists; choose another name with -o, or say --if-exists overwrite",
+                exitStatus: .failed
+            )
+        }
+    }
+
+    /// Whether a completed job's file is the one that was published: same size and date.
+    private static func isStillThere(_ job: JobRecord, _ transaction: Transaction, _ calls: FileCalls) throws -> Bool {
+        guard let path = job.path, let published = try transaction.published(path: path) else { return false }
+        let (directory, name) = DownloadTransfer.split(path)
+        guard let folder = try? Folder(directory, calls: calls),
+            let found = try? folder.identity(of: name)
+        else { return false }
+        return found.isRegular && found.size == published.size
+            && found.modifiedNanoseconds == published.mtimeNs
+    }
+
+    /// The options of a repeated request that differ from the job's and are not applied.
+    private static func difference(_ new: JobRequest, _ old: JobRequest?, _ id: JobID) throws -> String? {
+        guard let old else { return nil }
+        var names: [String] = []
+        if new.headers != old.headers { names.append("--header") }
+        if new.ifExists != old.ifExists { names.append("--if-exists") }
+        if new.caFile != old.caFile { names.append("--cacert") }
+        if new.attempts != old.attempts { names.append("--attempts") }
+        if new.allowHTTP != old.allowHTTP { names.append("--allow-http") }
+        guard !names.isEmpty else { return nil }
+        return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"
+    }
+}

@@ -1,0 +1,112 @@
+public import FerryCore
+public import FerryStore
+
+extension Engine {
+    /// A job with what only its running transfer knows.
+    public struct Snapshot: Sendable {
+        /// The row.
+        public let job: JobRecord
+        /// The transfer, if it runs.
+        public let live: Progress?
+        /// What is known of the remote object.
+        public let remote: RemoteObject?
+        /// The segments of the newest generation.
+        public let segments: [SegmentRecord]
+    }
+
+    /// Where a running job stands.
+    public struct Progress: Sendable {
+        /// The job.
+        public let id: JobID
+        /// What it does.
+        public let phase: JobPhase
+        /// Bytes present.
+        public let done: Int64
+        /// Bytes that survive a power cut.
+        public let durable: Int64
+        /// The whole size.
+        public let total: Int64?
+        /// Bytes a second over the last seconds.
+        public let rate: Int64?
+
+        /// Seconds to the end at that rate.
+        public var secondsLeft: Int64? {
+            guard let total, let rate, rate > 0, total >= self.done else { return nil }
+            return (total - self.done + rate - 1) / rate
+        }
+    }
+
+    /// The history of a job.
+    public struct History: Sendable {
+        /// Its attempts, oldest first.
+        public let attempts: [AttemptRecord]
+        /// Their requests, in order.
+        public let hops: [HopRecord]
+        /// Its events, oldest first.
+        public let events: [EventRecord]
+    }
+
+    /// Where the running jobs stand, in the order of their numbers.
+    public func progress() -> [Progress] {
+        self.running.keys.sorted().compactMap { self.progress(of: $0) }
+    }
+
+    /// The jobs that a filter lets through, oldest first.
+    public func jobs(_ filter: JobFilter) async throws -> [Snapshot] {
+        let rows = try await self.services.store.read { reader in
+            try reader.jobs(filter).map { job in
+                (job, try reader.file(job.id))
+            }
+        }
+        return rows.map { job, file in
+            Snapshot(
+                job: job,
+                live: self.progress(of: job.id),
+                remote: file.map { RemoteObject(json: $0.remote) },
+                segments: []
+            )
+        }
+    }
+
+    /// One job with its segments; nil if there is none of that number.
+    public func job(_ id: JobID) async throws -> Snapshot? {
+        let row = try await self.services.store.read { reader -> (JobRecord, FileRecord?, [SegmentRecord])? in
+            guard let job = try reader.job(id) else { return nil }
+            let file = try reader.file(id)
+            return (job, file, try file.map { try reader.segments(id, generation: $0.generation) } ?? [])
+        }
+        return row.map { job, file, segments in
+            Snapshot(
+                job: job,
+                live: self.progress(of: id),
+                remote: file.map { RemoteObject(json: $0.remote) },
+                segments: segments
+            )
+        }
+    }
+
+    /// The history of a job.
+    public func history(_ id: JobID) async throws -> History {
+        try await self.services.store.read { reader in
+            History(
+                attempts: try reader.attempts(id), hops: try reader.hops(id), events: try reader.events(job: id))
+        }
+    }
+
+    /// Numbers of jobs by state.
+    public func counts() async throws -> [JobState: Int64] {
+        try await self.services.store.read { try $0.counts() }
+    }
+
+    private func progress(of id: JobID) -> Progress? {
+        guard let running = self.running[id] else { return nil }
+        return Progress(
+            id: id,
+            phase: running.phase,
+            done: running.done,
+            durable: running.durable,
+            total: running.total,
+            rate: running.rate(at: self.services.time.monotonic())
+        )
+    }
+}

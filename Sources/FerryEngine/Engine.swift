@@ -1,0 +1,289 @@
+public import FerryCore
+public import FerryFiles
+public import FerryHTTP
+public import FerryStore
+
+/// The queue at work: accepts jobs, runs them, steers them, and tells what happens.
+///
+/// All state that matters is in the database; what the actor holds is only which transfers run in this
+/// process and for whom. Every change of a job goes through ``JobLedger`` in one transaction, and observers
+/// are told after its commit.
+public actor Engine {
+    /// Which jobs are run.
+    public enum Mode: Sendable {
+        /// All of them: a daemon.
+        case all
+        /// Those that an attached client stands for: a service on demand.
+        case attached
+    }
+
+    /// A client that jobs are run for.
+    public struct ClientKey: Hashable, Sendable {
+        /// Any number that the caller gives to one client only.
+        public let rawValue: UInt64
+
+        /// Wraps a number.
+        public init(rawValue: UInt64) {
+            self.rawValue = rawValue
+        }
+    }
+
+    struct Attachment {
+        var jobs: Set<JobID> = []
+        var all = false
+    }
+
+    /// Called with committed changes, in their order.
+    public typealias Observer = @Sendable ([JobChange]) -> Void
+
+    let services: TransferServices
+    let mode: Mode
+    let observer: Observer
+    var running: [JobID: RunningJob] = [:]
+    var attachments: [ClientKey: Attachment] = [:]
+    /// Jobs that a command is steering right now; not to be claimed meanwhile.
+    var held: Set<JobID> = []
+    var isStopping = false
+    private var isScheduling = false
+    private var scheduleAgain = false
+    private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
+    private var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    private var waker: Task<Void, Never>?
+    private var wakeAt: Timestamp?
+
+    /// Makes an engine; ``start()`` begins the work.
+    public init(
+        store: JobStore,
+        loop: NetworkLoop,
+        configuration: EngineConfiguration,
+        mode: Mode,
+        time: EngineTime = .real,
+        calls: FileCalls = .real,
+        crashPoint: String? = nil,
+        observer: @escaping Observer
+    ) {
+        self.services = TransferServices(
+            store: store,
+            loop: loop,
+            configuration: configuration,
+            time: time,
+            calls: calls,
+            disk: BlockingPool(label: "ferry.disk", width: 4),
+            crash: CrashPoints(crashPoint)
+        )
+        self.mode = mode
+        self.observer = observer
+    }
+
+    /// Takes up what an earlier service left, then begins to run jobs.
+    public func start() async throws {
+        let changes = try await Recovery(services: self.services).run()
+        self.observer(changes)
+        await self.wakeDueJobs()
+        await self.schedule()
+    }
+
+    /// Stops all transfers; what can be made durable is. Jobs that ran are queued again, no attempt spent.
+    public func stop() async {
+        self.isStopping = true
+        self.waker?.cancel()
+        for job in self.running.values { job.requestStop(.interrupted) }
+        while !self.running.isEmpty {
+            await withCheckedContinuation { self.idleWaiters.append($0) }
+        }
+    }
+
+    // MARK: Clients
+
+    /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
+    public func attach(_ client: ClientKey, jobs: [JobID]) async {
+        self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
+        await self.schedule()
+    }
+
+    /// Says that a client stands for the whole queue.
+    public func attachAll(_ client: ClientKey) async {
+        self.attachments[client, default: Attachment()].all = true
+        await self.schedule()
+    }
+
+    /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
+    public func detach(_ client: ClientKey) async {
+        self.attachments[client] = nil
+        guard self.mode == .attached else { return }
+        for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
+    }
+
+    /// Whether anything runs the job, now or when its turn comes.
+    public func isWanted(_ id: JobID) -> Bool {
+        self.mode == .all || self.attachments.values.contains { $0.all || $0.jobs.contains(id) }
+    }
+
+    /// Whether the whole queue is run.
+    public var runsAll: Bool { self.mode == .all || self.attachments.values.contains { $0.all } }
+
+    // MARK: Running
+
+    /// Starts queued jobs while there are places.
+    ///
+    /// Callers may overlap: one of them works, and looks again if others have called meanwhile.
+    func schedule() async {
+        guard !self.isStopping else { return }
+        guard !self.isScheduling else {
+            self.scheduleAgain = true
+            return
+        }
+        self.isScheduling = true
+        repeat {
+            self.scheduleAgain = false
+            do {
+                let claimed = try await self.claim()
+                if claimed > 0 { self.scheduleAgain = true }
+            } catch {
+                // The database refuses: nothing is lost, and the next change or timer tries again.
+                self.wake(at: self.services.time.now() + .seconds(5))
+            }
+        } while self.scheduleAgain && !self.isStopping
+        self.isScheduling = false
+    }
+
+    /// Claims as many jobs as there are places, in one transaction, and starts them.
+    private func claim() async throws -> Int {
+        let limits = self.services.configuration
+        let free = limits.running - self.running.count
+        guard free > 0 else { return 0 }
+        var perHost: [String: Int] = [:]
+        for job in self.running.values { perHost[job.host, default: 0] += 1 }
+        let wanted: Set<JobID>? =
+            self.runsAll
+            ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
+        let busy = Set(self.running.keys).union(self.held)
+        let hostCounts = perHost
+        let candidates = try await self.services.store.read { reader in
+            try Scheduler.candidates(
+                reader, wanted: wanted?.subtracting(busy), running: hostCounts, perHost: limits.perHost,
+                limit: free)
+        }
+        let picks = Scheduler.choose(
+            candidates.filter { !busy.contains($0.id) }, running: perHost, perHost: limits.perHost, limit: free)
+        guard !picks.isEmpty else { return 0 }
+        let now = self.services.time.now()
+        let changes = try await self.services.store.write { transaction in
+            try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+        }
+        self.services.crash.reach(.claimed)
+        for change in changes { if let job = change.job { self.launch(job) } }
+        self.observer(changes)
+        return changes.count
+    }
+
+    private static func claim(_ id: JobID, in transaction: Transaction, at now: Timestamp) throws -> JobChange? {
+        let result = try JobLedger.apply(.claimed, to: id, in: transaction, at: now) { $0.attempts += 1 }
+        guard case .moved(let change) = result, let job = change.job else { return nil }
+        try transaction.save(
+            AttemptRecord(
+                job: id, number: job.attempts, beganAt: now, endedAt: nil, outcome: nil, message: nil,
+                offset: job.bytesDurable, received: 0))
+        return change
+    }
+
+    private func launch(_ job: JobRecord) {
+        let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
+        running.done = job.bytesDurable
+        running.durable = job.bytesDurable
+        running.total = job.bytesTotal
+        self.running[job.id] = running
+        let services = self.services
+        Task {
+            let end: AttemptEnd
+            do {
+                if let request = try await services.store.read({ try $0.request(job.id) }) {
+                    end = await DownloadTransfer(
+                        services: services, running: running, job: job, request: request
+                    ).run()
+                } else {
+                    throw FerryError(.database, "the job's request is missing", exitStatus: .database)
+                }
+            } catch let error as FerryError {
+                end = .storeFailed(error)
+            } catch {
+                end = .storeFailed(FerryError(.database, "\(error)", exitStatus: .database))
+            }
+            await self.finish(running, end)
+        }
+    }
+
+    /// Commits how an attempt ended, tells observers, and gives the place to the next job.
+    ///
+    /// If the database refuses, the end is kept and committed when it works again: a finished file is not
+    /// forgotten because the disk was full for a while.
+    private func finish(_ running: RunningJob, _ end: AttemptEnd) async {
+        var changes: [JobChange]?
+        while changes == nil {
+            do {
+                changes = try await AttemptLedger(services: self.services).commit(end, of: running)
+            } catch {
+                guard !self.isStopping else { break }
+                try? await self.services.time.sleep(.seconds(1))  // only a cancelled task cuts it short
+            }
+        }
+        self.services.crash.reach(.completed)
+        self.running[running.id] = nil
+        if let changes {
+            self.observer(changes)
+            for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
+        }
+        for waiter in self.endWaiters.removeValue(forKey: running.id) ?? [] { waiter.resume() }
+        if self.running.isEmpty {
+            for waiter in self.idleWaiters { waiter.resume() }
+            self.idleWaiters.removeAll()
+        }
+        await self.schedule()
+    }
+
+    /// Stops a job's transfer, if it runs, and waits until its end is committed.
+    func stopTransfer(of id: JobID, for event: JobEvent) async {
+        guard let running = self.running[id] else { return }
+        running.requestStop(event)
+        await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
+    }
+
+    // MARK: Waking
+
+    /// Queues the jobs whose waiting time is over, and sets the timer for the next one.
+    func wakeDueJobs() async {
+        self.wakeAt = nil
+        let now = self.services.time.now()
+        do {
+            let (changes, next) = try await self.services.store.write { transaction in
+                var changes: [JobChange] = []
+                for job in try transaction.dueJobs(before: now, limit: 1_000) {
+                    let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now)
+                    if case .moved(let change) = result { changes.append(change) }
+                }
+                return (changes, try transaction.nextDue())
+            }
+            self.observer(changes)
+            if let next { self.wake(at: next) }
+        } catch {
+            self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
+        }
+        await self.schedule()
+    }
+
+    /// Makes sure that waiting jobs are looked at then, or earlier.
+    func wake(at time: Timestamp) {
+        guard !self.isStopping, self.wakeAt.map({ time < $0 }) ?? true else { return }
+        self.wakeAt = time
+        self.waker?.cancel()
+        let clock = self.services.time
+        self.waker = Task {
+            do {
+                try await clock.sleep(max(.milliseconds(1), time - clock.now()))
+            } catch {
+                return  // another timer took its place
+            }
+            await self.wakeDueJobs()
+        }
+    }
+}

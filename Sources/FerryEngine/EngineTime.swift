@@ -1,0 +1,38 @@
+public import FerryCore
+import Glibc
+
+/// The clocks of the engine, injected so that tests decide what time it is.
+public struct EngineTime: Sendable {
+    /// Wall time, for what is shown and stored.
+    public var now: @Sendable () -> Timestamp
+    /// Time that only goes forward, from an arbitrary start, for rates and short waits.
+    public var monotonic: @Sendable () -> Duration
+    /// Waits; throws when the task is cancelled.
+    public var sleep: @Sendable (Duration) async throws -> Void
+
+    /// Makes a set of clocks.
+    public init(
+        now: @escaping @Sendable () -> Timestamp,
+        monotonic: @escaping @Sendable () -> Duration,
+        sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) {
+        self.now = now
+        self.monotonic = monotonic
+        self.sleep = sleep
+    }
+
+    /// The machine's.
+    public static let real = EngineTime(
+        now: {
+            var time = timespec()
+            clock_gettime(CLOCK_REALTIME, &time)  // it cannot fail for this clock
+            return Timestamp(milliseconds: Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000)
+        },
+        monotonic: {
+            var time = timespec()
+            clock_gettime(CLOCK_MONOTONIC, &time)  // it cannot fail for this clock
+            return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
+        },
+        sleep: { try await Task.sleep(for: $0) }
+    )
+}

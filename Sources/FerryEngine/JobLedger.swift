@@ -1,0 +1,103 @@
+public import FerryCore
+public import FerryStore
+
+/// Something that happened to a job, as committed: what subscribers are told.
+public struct JobChange: Sendable {
+    /// The entry of the event log.
+    public let event: EventRecord
+    /// The job after it; nil if it was removed.
+    public let job: JobRecord?
+    /// What is known of the remote object.
+    public let remote: RemoteObject?
+}
+
+/// What became of an event that was applied to a job's row.
+enum LedgerResult: Sendable {
+    /// The row moved; tell subscribers after the commit.
+    case moved(JobChange)
+    /// It was so already.
+    case unchanged(JobRecord)
+    /// The job's state does not allow it.
+    case refused(JobRecord)
+    /// No such job.
+    case unknown
+}
+
+/// Moves jobs from state to state: the machine's verdict, the row, the event and what follows from it are one
+/// transaction.
+enum JobLedger {
+    /// Applies an event to a job.
+    ///
+    /// - Parameters:
+    ///   - edit: Changes of the row beside its state; called only if the event moves the job.
+    static func apply(
+        _ event: JobEvent,
+        to id: JobID,
+        in transaction: Transaction,
+        at now: Timestamp,
+        edit: (inout JobRecord) -> Void = { _ in }
+    ) throws -> LedgerResult {
+        guard var job = try transaction.job(id) else { return .unknown }
+        var machine = JobMachine(status: job.status)
+        switch machine.apply(event) {
+        case .unchanged:
+            return .unchanged(job)
+        case .refused:
+            return .refused(job)
+        case .moved(let effects):
+            job.status = machine.status
+            // What was said about the state before is over; `edit` says what is true now.
+            job.message = nil
+            job.advice = nil
+            edit(&job)
+            if effects.contains(.setStarted), job.startedAt == nil { job.startedAt = now }
+            job.finishedAt = job.state.isEnded ? now : nil
+            try transaction.save(job)
+            if job.state.isFinal {
+                try transaction.release(id)
+                try transaction.eraseSecrets(id)
+            }
+            let entry = try transaction.append(
+                event: self.word(job.state, event),
+                job: id,
+                state: job.state,
+                reason: job.waitReason?.rawValue ?? job.failureReason?.rawValue,
+                message: job.message,
+                at: now
+            )
+            let remote = try transaction.file(id).map { RemoteObject(json: $0.remote) }
+            return .moved(JobChange(event: entry, job: job, remote: remote))
+        }
+    }
+
+    /// The word of the event log.
+    private static func word(_ state: JobState, _ event: JobEvent) -> String {
+        switch state {
+        case .running: "started"
+        case .queued: event == .interrupted ? "interrupted" : "queued"
+        case .waiting, .paused, .failed, .completed, .cancelled: state.rawValue
+        }
+    }
+}
+
+extension JobRecord {
+    /// The part of the row that the state machine owns.
+    public var status: JobStatus {
+        get {
+            JobStatus(
+                state: self.state,
+                phase: self.phase,
+                waitReason: self.waitReason,
+                failureReason: self.failureReason,
+                retryAt: self.state == .waiting ? self.nextTry : nil
+            )
+        }
+        set {
+            self.state = newValue.state
+            self.phase = newValue.phase
+            self.waitReason = newValue.waitReason
+            self.failureReason = newValue.failureReason
+            self.nextTry = newValue.retryAt
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import FerryCore
+import FerryFiles
+import FerryStore
+
+/// Takes up what a service left that ended without warning, before anything runs.
+struct Recovery: Sendable {
+    let services: TransferServices
+
+    /// Brings files and rows together again.
+    ///
+    /// A running job goes back to the queue, no attempt spent, unless its file already has its final name:
+    /// then only the commit was missing, and is done. Recorded clean-ups are carried out.
+    func run() async throws -> [JobChange] {
+        var changes: [JobChange] = []
+        let running = try await self.services.store.read { try $0.runningJobs() }
+        for job in running {
+            let published = job.phase == .finishing ? try await self.published(job) : nil
+            changes += try await self.settle(job, published)
+        }
+        for cleanup in try await self.services.store.read({ try $0.cleanups() }) {
+            switch cleanup.kind {
+            case Cleanup.unlink:
+                // A folder that cannot be used now is tried again at the next start.
+                try? await Cleanup.carryOut(cleanup, self.services)
+            case Cleanup.cancel:
+                if let id = cleanup.job {
+                    changes += try await Cancellation(services: self.services).carryOut(id)
+                }
+            default:
+                break
+            }
+        }
+        let keep = self.services.configuration.historyKeep
+        let now = self.services.time.now()
+        let oldest = Timestamp(milliseconds: now.milliseconds - keep.milliseconds)
+        _ = try await self.services.store.write { try $0.trim(endedBefore: oldest, limit: 10_000) }
+        return changes
+    }
+
+    /// The file under its final name, if the rename had happened: same device and inode as the partial.
+    private func published(_ job: JobRecord) async throws -> (FileRecord, PublishedFile)? {
+        let id = job.id
+        guard let record = try await self.services.store.read({ try $0.file(id) }) else { return nil }
+        let calls = self.services.calls
+        let found = try? await self.services.disk.run { () -> (String, OpenFile.Identity)? in
+            let folder = try Folder(record.directory, calls: calls)
+            guard let identity = try folder.identity(of: record.name), identity.isRegular,
+                identity.isSameFile(device: record.device, inode: record.inode),
+                identity.size == job.bytesTotal
+            else { return nil }
+            try folder.sync()
+            return (folder.path(of: record.name), identity)
+        }
+        guard let found, let (path, identity) = found else { return nil }
+        let remote = RemoteObject(json: record.remote)
+        return (record, PublishedFile(path: path, identity: identity, remote: remote, fingerprint: nil))
+    }
+
+    private func settle(_ job: JobRecord, _ published: (FileRecord, PublishedFile)?) async throws -> [JobChange] {
+        let end: AttemptEnd = published.map { .published($0.1) } ?? .stopped
+        let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
+        return try await AttemptLedger(services: self.services).commit(end, of: running)
+    }
+}
+
+/// Cancels a job in three steps that a crash may part: the intent is committed, its partials go, and only
+/// then does the job say `cancelled`.
+struct Cancellation: Sendable {
+    let services: TransferServices
+
+    /// Commits the intent.
+    func intend(_ id: JobID) async throws {
+        let now = self.services.time.now()
+        try await self.services.store.write { transaction in
+            guard try !transaction.cleanups().contains(where: { $0.job == id && $0.kind == Cleanup.cancel })
+            else { return }
+            _ = try transaction.add(cleanup: Cleanup.cancel, job: id, detail: "", at: now)
+        }
+        self.services.crash.reach(.cancelCommitted)
+    }
+
+    /// Removes the partials and says that the job is cancelled.
+    func carryOut(_ id: JobID) async throws -> [JobChange] {
+        let files = try await self.services.store.read { try $0.files(id) }
+        let calls = self.services.calls
+        for file in files {
+            let detail = try Cleanup.detail(file)
+            try await self.services.disk.run { try Cleanup.remove(detail, calls: calls) }
+        }
+        self.services.crash.reach(.cancelUnlinked)
+        return try await self.conclude(id)
+    }
+
+    /// Says that the job is cancelled; what is on disk stays.
+    func conclude(_ id: JobID) async throws -> [JobChange] {
+        let now = self.services.time.now()
+        return try await self.services.store.write { transaction in
+            let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
+            for cleanup in try transaction.cleanups() where cleanup.job == id && cleanup.kind == Cleanup.cancel {
+                try transaction.removeCleanup(cleanup.id)
+            }
+            if case .moved(let change) = result { return [change] }
+            return []
+        }
+    }
+}

@@ -1,0 +1,155 @@
+public import FerryCore
+import FerryHTTP
+import FerryStore
+import Synchronization
+
+/// The live side of a running job: counters that anyone may read, and the way to stop it.
+final class RunningJob: Sendable {
+    /// Thrown inside a transfer that was asked to stop.
+    struct Stopped: Error {}
+
+    private struct Stop {
+        var event: JobEvent?
+        var exchange: Exchange?
+    }
+
+    let id: JobID
+    let host: String
+    let attempt: Int
+    private let doneBytes = Atomic<Int64>(0)
+    private let durableBytes = Atomic<Int64>(0)
+    private let totalBytes = Atomic<Int64>(-1)
+    private let phaseIndex = Atomic<Int>(0)
+    private let receivedBytes = Atomic<Int64>(0)
+    private let stop = Mutex(Stop())
+    private let hopLog = Mutex<[HopRecord]>([])
+    private let meter = Mutex(RateMeter())
+
+    init(id: JobID, host: String, attempt: Int) {
+        self.id = id
+        self.host = host
+        self.attempt = attempt
+    }
+
+    // MARK: Counters
+
+    /// Bytes taken from the network and kept, from the beginning of the file.
+    var done: Int64 {
+        get { self.doneBytes.load(ordering: .relaxed) }
+        set { self.doneBytes.store(newValue, ordering: .relaxed) }
+    }
+    /// Bytes that survive a power cut.
+    var durable: Int64 {
+        get { self.durableBytes.load(ordering: .relaxed) }
+        set { self.durableBytes.store(newValue, ordering: .relaxed) }
+    }
+    /// The whole size, nil while unknown.
+    var total: Int64? {
+        get {
+            let value = self.totalBytes.load(ordering: .relaxed)
+            return value < 0 ? nil : value
+        }
+        set { self.totalBytes.store(newValue ?? -1, ordering: .relaxed) }
+    }
+    /// What it does now.
+    var phase: JobPhase {
+        get { JobPhase.allCases[self.phaseIndex.load(ordering: .relaxed)] }
+        set {
+            self.phaseIndex.store(JobPhase.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed)
+        }
+    }
+    /// Body bytes of this attempt.
+    var received: Int64 { self.receivedBytes.load(ordering: .relaxed) }
+
+    /// Counts body bytes.
+    func addReceived(_ count: Int64) {
+        self.receivedBytes.wrappingAdd(count, ordering: .relaxed)
+    }
+
+    /// The rate over the last seconds, in bytes a second; to be called a few times a second.
+    func rate(at now: Duration) -> Int64? {
+        let received = self.received
+        return self.meter.withLock { $0.sample(received, at: now) }
+    }
+
+    // MARK: The log of this attempt
+
+    /// Remembers a request that was answered or failed.
+    func add(hop: HopRecord) {
+        self.hopLog.withLock { $0.append(hop) }
+    }
+
+    /// Adds what only the end of an exchange tells: address and times.
+    func amendLastHop(_ end: ExchangeEnd) {
+        self.hopLog.withLock { hops in
+            guard !hops.isEmpty else { return }
+            hops[hops.count - 1].address = end.address
+            hops[hops.count - 1].firstByteMs = end.firstByte?.milliseconds
+            hops[hops.count - 1].totalMs = end.total.milliseconds
+        }
+    }
+
+    /// The requests so far.
+    var hops: [HopRecord] { self.hopLog.withLock { $0 } }
+
+    // MARK: Stopping
+
+    /// Asks the transfer to stop; what it has is kept. The first event asked for wins.
+    ///
+    /// - Parameter event: What then happens to the job: `.interrupted`, `.pause` or `.cancel`.
+    func requestStop(_ event: JobEvent) {
+        let exchange: Exchange? = self.stop.withLock { stop in
+            if stop.event == nil { stop.event = event }
+            return stop.exchange
+        }
+        exchange?.cancel()
+    }
+
+    /// What was asked for.
+    var stopEvent: JobEvent? { self.stop.withLock { $0.event } }
+
+    /// Ends here if a stop was asked for.
+    func checkStop() throws(Stopped) {
+        if self.stopEvent != nil { throw Stopped() }
+    }
+
+    /// Names the exchange that a stop has to end.
+    func track(_ exchange: Exchange?) {
+        let isStopped = self.stop.withLock { stop in
+            stop.exchange = exchange
+            return stop.event != nil
+        }
+        if isStopped { exchange?.cancel() }
+    }
+}
+
+/// A rate over a window of the last few seconds.
+struct RateMeter {
+    /// How far back the rate looks.
+    static let window = Duration.seconds(5)
+    private var samples: [(time: Duration, bytes: Int64)] = []
+
+    /// Takes a growing count and gives bytes a second over the window; nil until there is enough to tell.
+    mutating func sample(_ bytes: Int64, at time: Duration) -> Int64? {
+        if let last = self.samples.last, time - last.time < .milliseconds(50) {
+            // Too close to be a sample of its own.
+        } else {
+            self.samples.append((time, bytes))
+        }
+        while self.samples.count > 2, time - self.samples[1].time >= Self.window {
+            self.samples.removeFirst()
+        }
+        guard let first = self.samples.first, time - first.time >= .milliseconds(200) else { return nil }
+        let (seconds, attoseconds) = (time - first.time).components
+        let elapsed = Double(seconds) + Double(attoseconds) / 1e18
+        return Int64((Double(bytes - first.bytes) / elapsed).rounded())
+    }
+}
+
+extension Duration {
+    /// Milliseconds, rounded down.
+    var milliseconds: Int64 {
+        let (seconds, attoseconds) = self.components
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,50 @@
+import FerryCore
+import FerryStore
+
+/// Which queued jobs get the free places.
+enum Scheduler {
+    /// Queued jobs that may be chosen: the heads of each host's queue, or of the jobs that are wanted.
+    ///
+    /// - Parameters:
+    ///   - wanted: Only these jobs; nil = all.
+    ///   - running: Running jobs by host; a host that is at its limit is not looked at.
+    static func candidates(
+        _ reader: Reader,
+        wanted: Set<JobID>?,
+        running: [String: Int],
+        perHost: Int,
+        limit: Int
+    ) throws -> [JobRecord] {
+        if let wanted {
+            guard !wanted.isEmpty else { return [] }
+            return try reader.jobs(JobFilter(jobs: wanted.sorted(), states: [.queued]))
+        }
+        return try reader.queuedHosts().filter { running[$0, default: 0] < perHost }.flatMap { host in
+            try reader.queuedHead(host: host, limit: min(limit, perHost - running[host, default: 0]))
+        }
+    }
+
+    /// Chooses by priority, then for the host with the fewest running jobs, then by order of arrival.
+    static func choose(_ jobs: [JobRecord], running: [String: Int], perHost: Int, limit: Int) -> [JobRecord] {
+        var load = running
+        var queues: [String: ArraySlice<JobRecord>] = [:]
+        for (host, jobs) in Dictionary(grouping: jobs, by: \.host) {
+            queues[host] = jobs.sorted { ($1.priority, $0.id) < ($0.priority, $1.id) }[...]
+        }
+        var chosen: [JobRecord] = []
+        while chosen.count < limit {
+            let heads = queues.compactMap { host, queue in
+                load[host, default: 0] < perHost ? queue.first : nil
+            }
+            let best = heads.min { left, right in
+                (right.priority, load[left.host, default: 0], left.id)
+                    < (left.priority, load[right.host, default: 0], right.id)
+            }
+            guard let best else { break }
+            chosen.append(best)
+            queues[best.host]?.removeFirst()
+            load[best.host, default: 0] += 1
+        }
+        return chosen
+    }
+}

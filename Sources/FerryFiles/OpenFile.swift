@@ -1,0 +1,101 @@
+import Glibc
+
+/// An open file; closed when the last reference goes.
+public final class OpenFile: Sendable {
+    /// The descriptor, valid as long as this object lives.
+    public let descriptor: Int32
+    /// The path as it was when opened; for messages.
+    public let path: String
+    private let calls: FileCalls
+
+    /// What identifies a file while it exists, and its size.
+    public struct Identity: Sendable, Hashable {
+        /// st_dev.
+        public let device: Int64
+        /// st_ino.
+        public let inode: Int64
+        /// st_size, in bytes.
+        public let size: Int64
+        /// st_mtim in nanoseconds since the epoch.
+        public let modifiedNanoseconds: Int64
+        /// Whether it is a regular file.
+        public let isRegular: Bool
+
+        init(_ info: stat) {
+            self.device = Int64(bitPattern: UInt64(info.st_dev))
+            self.inode = Int64(bitPattern: UInt64(info.st_ino))
+            self.size = Int64(info.st_size)
+            self.modifiedNanoseconds = Int64(info.st_mtim.tv_sec) * 1_000_000_000 + Int64(info.st_mtim.tv_nsec)
+            self.isRegular = info.st_mode & S_IFMT == S_IFREG
+        }
+
+        /// Whether both name the same file, whatever its size.
+        public func isSameFile(device: Int64?, inode: Int64?) -> Bool {
+            self.device == device && self.inode == inode
+        }
+    }
+
+    /// Takes over a descriptor.
+    init(descriptor: Int32, path: String, calls: FileCalls) {
+        self.descriptor = descriptor
+        self.path = path
+        self.calls = calls
+    }
+
+    deinit {
+        close(self.descriptor)  // every error that matters was told by the sync before
+    }
+
+    /// Identity and size now (fstat(2)).
+    public func identity() throws(SystemError) -> Identity {
+        var info = stat()
+        guard fstat(self.descriptor, &info) == 0 else { throw self.failure("look at") }
+        return Identity(info)
+    }
+
+    /// Writes all of the bytes at an offset.
+    public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
+        guard let base = bytes.baseAddress else { return }
+        var done = 0
+        while done < bytes.count {
+            let count = self.calls.pwrite(
+                self.descriptor, base + done, bytes.count - done, offset + Int64(done))
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("write")
+            }
+            done += count
+        }
+    }
+
+    /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).
+    ///
+    /// After an error everything written since the last success counts as lost: the kernel marks the pages
+    /// clean and a second call would say that all is well.
+    public func syncData() throws(SystemError) {
+        guard self.calls.fdatasync(self.descriptor) == 0 else { throw self.failure("sync") }
+    }
+
+    /// Makes data and all metadata of the file durable, not its name (fsync(2)).
+    public func sync() throws(SystemError) {
+        guard self.calls.fsync(self.descriptor) == 0 else { throw self.failure("sync") }
+    }
+
+    /// Sets the size.
+    public func truncate(to size: Int64) throws(SystemError) {
+        guard self.calls.ftruncate(self.descriptor, size) == 0 else { throw self.failure("resize") }
+    }
+
+    /// Reserves space without changing the size; file systems that cannot are left alone.
+    ///
+    /// - Throws: ``SystemError`` if there is no space: a full disk is found before the first byte.
+    public func reserve(_ size: Int64) throws(SystemError) {
+        guard size > 0, self.calls.fallocate(self.descriptor, 0, size) != 0 else { return }
+        guard errno == ENOSPC || errno == EDQUOT || errno == EFBIG else { return }
+        throw self.failure("reserve \(size) bytes for")
+    }
+
+    private func failure(_ action: String) -> SystemError {
+        SystemError(errno: errno, action: action, path: self.path)
+    }
+}

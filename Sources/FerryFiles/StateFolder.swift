@@ -1,0 +1,93 @@
+import CFerryLinux
+public import FerryCore
+import Glibc
+
+/// The folder that holds a queue's state, and the lock that makes one process its owner.
+///
+/// The lock (flock(2) on the folder) dies with the process, so a crashed owner never blocks the next one.
+public final class StateFolder: Sendable {
+    /// The absolute path.
+    public let path: String
+    private let descriptor: Int32
+
+    /// Creates the folder if need be (mode 0700), checks it, and takes the lock.
+    ///
+    /// - Throws: ``FerryError`` `.busy` if another process owns the queue; `.database` if the folder cannot
+    ///   hold a queue: not writable, another user's, on a network file system.
+    public init(_ path: String) throws(FerryError) {
+        try Self.create(path)
+        let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { throw Self.unusable("cannot open the state folder \(path): \(Self.reason)") }
+        do throws(FerryError) {
+            try Self.check(descriptor, path)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(self.descriptor)
+    }
+
+    private static func check(_ descriptor: Int32, _ path: String) throws(FerryError) {
+        var info = stat()
+        guard fstat(descriptor, &info) == 0 else {
+            throw Self.unusable("cannot look at the state folder \(path): \(Self.reason)")
+        }
+        guard info.st_uid == geteuid() else {
+            throw Self.unusable(
+                "the state folder \(path) belongs to another user (uid \(info.st_uid)); "
+                    + "name your own with --state-dir")
+        }
+        if let name = Self.networkFileSystem(ferry_filesystem_type(descriptor)) {
+            throw Self.unusable(
+                "the state folder \(path) is on a network file system (\(name)), which cannot hold a job "
+                    + "database safely; name a local folder with --state-dir")
+        }
+        if info.st_mode & 0o077 != 0, fchmod(descriptor, 0o700) != 0 {
+            throw Self.unusable("cannot make the state folder \(path) private: \(Self.reason)")
+        }
+        guard faccessat(AT_FDCWD, path, W_OK | X_OK, 0) == 0 else {
+            throw Self.unusable("cannot write in the state folder \(path): \(Self.reason)")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            guard errno == EWOULDBLOCK else {
+                throw Self.unusable("cannot lock the state folder \(path): \(Self.reason)")
+            }
+            throw FerryError(.busy, "another service owns the queue in \(path)", exitStatus: .noService)
+        }
+    }
+
+    /// The name of a network file system by its type number (statfs(2)), nil for others.
+    ///
+    /// SQLite's WAL mode needs shared memory that these do not give (sqlite.org/wal.html).
+    public static func networkFileSystem(_ type: Int64) -> String? {
+        let names: [Int64: String] = [
+            0x6969: "nfs", 0xFF53_4D42: "cifs", 0xFE53_4D42: "smb2", 0x517B: "smb", 0x0102_1997: "9p",
+            0x6573_5546: "fuse", 0x00C3_6400: "ceph", 0x5346_414F: "afs", 0x7375_7245: "coda", 0x564C: "ncp",
+            0x7461_636F: "ocfs2", 0x0116_1970: "gfs2", 0x0BD0_0BD0: "lustre", 0x4750_4653: "gpfs",
+        ]
+        return names[type]
+    }
+
+    /// mkdir -p, each new folder with mode 0700.
+    private static func create(_ path: String) throws(FerryError) {
+        var prefix = ""
+        for component in path.split(separator: "/") {
+            prefix += "/" + component
+            if mkdir(prefix, 0o700) == 0 || errno == EEXIST { continue }
+            var info = stat()
+            if stat(prefix, &info) == 0 { continue }  // EROFS or EACCES for a folder that is there
+            throw Self.unusable("cannot create the state folder \(path): \(Self.reason)")
+        }
+    }
+
+    private static var reason: String { SystemError.text(errno) }
+
+    private static func unusable(_ message: String) -> FerryError {
+        FerryError(.database, message, exitStatus: .database)
+    }
+}

@@ -1,0 +1,41 @@
+public import FerryCore
+
+/// One HTTP request as the network loop sends it: exactly these fields, no redirect followed.
+public struct HTTPRequest: Sendable {
+    /// The lowest TLS version that is accepted.
+    public enum TLSMinimum: String, Sendable, CaseIterable {
+        /// TLS 1.2.
+        case v12 = "1.2"
+        /// TLS 1.3.
+        case v13 = "1.3"
+    }
+
+    /// The URL, http or https, without user info.
+    public var url: String
+    /// The method.
+    public var method: String
+    /// The fields to send, besides Host, Accept and User-Agent, which have defaults.
+    public var fields: [ResponseHead.Field]
+    /// A file of PEM certificates to trust instead of the system's.
+    public var caFile: String?
+    /// The proxy's URL; nil = direct, whatever the environment says.
+    public var proxy: String?
+    /// Hosts that are reached directly, in libcurl's notation.
+    public var noProxy: String?
+    /// The lowest TLS version.
+    public var tlsMinimum: TLSMinimum
+    /// Limit for resolving, connecting and the TLS handshake together.
+    public var connectTimeout: Duration
+    /// Without a byte for this long the exchange ends with code 28, in any phase after connecting.
+    public var stallTimeout: Duration
+
+    /// Makes a GET of a URL with nothing special.
+    public init(url: String, method: String = "GET", fields: [ResponseHead.Field] = []) {
+        self.url = url
+        self.method = method
+        self.fields = fields
+        self.tlsMinimum = .v12
+        self.connectTimeout = .seconds(30)
+        self.stallTimeout = .seconds(60)
+    }
+}

@@ -1,0 +1,154 @@
+import CCurl
+import FerryCore
+
+/// One easy handle at work: its options, callbacks and buffers; confined to the loop's thread.
+final class LoopTransfer {
+    let exchange: Exchange
+    let easy: OpaquePointer
+    var sink: (any BodySink)?
+    private var parser = HeadParser()
+    private var bodyBytes: Int64 = 0
+    private var isPaused = false
+    private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private let errorBuffer: UnsafeMutablePointer<CChar>
+
+    init(exchange: Exchange, easy: OpaquePointer) {
+        self.exchange = exchange
+        self.easy = easy
+        self.errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        self.errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+    }
+
+    deinit {
+        // The handle was reset or cleaned up before this object goes, so nothing points here any more.
+        curl_slist_free_all(self.fieldList)
+        self.errorBuffer.deallocate()
+    }
+
+    /// libcurl's words about what went wrong, with the line ends of multi-line messages removed.
+    var errorText: String {
+        String(cString: self.errorBuffer).split(whereSeparator: \.isNewline).joined(separator: "; ")
+    }
+
+    /// Sets every option of the request.
+    func configure(userAgent: String) -> CURLcode {
+        let request = self.exchange.request
+        for field in request.fields {
+            // "Name;" is libcurl's way to send a field with an empty value (CURLOPT_HTTPHEADER(3)).
+            let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+            guard let list = curl_slist_append(self.fieldList, line) else { return CURLE_OUT_OF_MEMORY }
+            self.fieldList = list
+        }
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let minimum = request.tlsMinimum == .v13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        let numbers: [(CURLoption, Int)] = [
+            (CURLOPT_NOSIGNAL, 1),
+            (CURLOPT_QUICK_EXIT, 1),
+            (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
+            (CURLOPT_SSLVERSION, Int(minimum)),
+            (CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
+            (CURLOPT_TCP_KEEPALIVE, 1),
+            (CURLOPT_BUFFERSIZE, 128 * 1_024),
+            (CURLOPT_CONNECTTIMEOUT_MS, max(1, request.connectTimeout.wholeMilliseconds)),
+            // Fewer than 1 byte a second for this long: code 28 (protocols: C20).
+            (CURLOPT_LOW_SPEED_LIMIT, 1),
+            (CURLOPT_LOW_SPEED_TIME, max(1, request.stallTimeout.wholeMilliseconds / 1_000)),
+        ]
+        let texts: [(CURLoption, String?)] = [
+            (CURLOPT_URL, request.url),
+            (CURLOPT_PROTOCOLS_STR, "http,https"),
+            (CURLOPT_USERAGENT, userAgent),
+            (CURLOPT_CUSTOMREQUEST, request.method == "GET" ? nil : request.method),
+            // An empty proxy switches the environment's off (CURLOPT_PROXY(3)).
+            (CURLOPT_PROXY, request.proxy ?? ""),
+            (CURLOPT_NOPROXY, request.noProxy ?? ""),
+            (CURLOPT_CAINFO, request.caFile),
+        ]
+        var codes = numbers.map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
+        for (option, text) in texts where text != nil || option != CURLOPT_CAINFO {
+            codes.append(ferry_curl_set_string(self.easy, option, text))
+        }
+        codes += [
+            ferry_curl_set_list(self.easy, CURLOPT_HTTPHEADER, self.fieldList),
+            ferry_curl_set_pointer(self.easy, CURLOPT_ERRORBUFFER, self.errorBuffer),
+            ferry_curl_set_data_callback(self.easy, CURLOPT_HEADERFUNCTION, Self.onHeader),
+            ferry_curl_set_pointer(self.easy, CURLOPT_HEADERDATA, context),
+            ferry_curl_set_data_callback(self.easy, CURLOPT_WRITEFUNCTION, Self.onBody),
+            ferry_curl_set_pointer(self.easy, CURLOPT_WRITEDATA, context),
+        ]
+        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    /// Lets a paused body flow again; libcurl may call the write callback before this returns.
+    func unpause() {
+        guard self.isPaused else { return }
+        self.isPaused = false
+        _ = curl_easy_pause(self.easy, CURLPAUSE_CONT)  // a failure ends the transfer with its own code
+    }
+
+    /// What is known at the end.
+    func end(code: Int32, detail: String) -> ExchangeEnd {
+        var end = ExchangeEnd(code: code, detail: detail)
+        end.bodyBytes = self.bodyBytes
+        end.trailers = self.parser.trailers
+        var text: UnsafePointer<CChar>?
+        var number = 0
+        if ferry_curl_get_string(self.easy, CURLINFO_PRIMARY_IP, &text) == CURLE_OK, let text,
+            ferry_curl_get_long(self.easy, CURLINFO_PRIMARY_PORT, &number) == CURLE_OK, number > 0
+        {
+            let address = String(cString: text)
+            end.address = address.contains(":") ? "[\(address)]:\(number)" : "\(address):\(number)"
+        }
+        var microseconds: curl_off_t = 0
+        if ferry_curl_get_offset(self.easy, CURLINFO_STARTTRANSFER_TIME_T, &microseconds) == CURLE_OK,
+            microseconds > 0
+        {
+            end.firstByte = .microseconds(microseconds)
+        }
+        if ferry_curl_get_offset(self.easy, CURLINFO_TOTAL_TIME_T, &microseconds) == CURLE_OK {
+            end.total = .microseconds(microseconds)
+        }
+        return end
+    }
+
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard let sink else {
+            self.isPaused = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        }
+        switch sink.receive(bytes) {
+        case .taken:
+            self.bodyBytes += Int64(bytes.count)
+            return bytes.count
+        case .pause:
+            self.isPaused = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        case .stop:
+            return Int(CURL_WRITEFUNC_ERROR)
+        }
+    }
+
+    private static let onHeader: ferry_curl_data_callback = { bytes, size, count, context in
+        guard let context, let bytes else { return 0 }
+        let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+        let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        if case .head(let head) = transfer.parser.take(line) {
+            transfer.exchange.headSlot.fill(.success(head))
+        }
+        return size * count
+    }
+
+    private static let onBody: ferry_curl_data_callback = { bytes, size, count, context in
+        guard let context else { return Int(CURL_WRITEFUNC_ERROR) }  // 0 would be legal for an empty body
+        let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+        return transfer.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+    }
+}
+
+extension Duration {
+    /// Milliseconds, rounded down.
+    var wholeMilliseconds: Int {
+        let (seconds, attoseconds) = self.components
+        return Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000)
+    }
+}
