@@ -82,6 +82,40 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.bytesDurable = 0
         self.attempt = 0
     }
+
+    /// Encodes every field, null if unknown; `segments` only if set.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.type, forKey: .type)
+        try container.encode(self.id, forKey: .id)
+        try container.encode(self.kind, forKey: .kind)
+        try container.encode(self.state, forKey: .state)
+        try container.encode(self.phase, forKey: .phase)
+        try container.encode(self.reason, forKey: .reason)
+        try container.encode(self.message, forKey: .message)
+        try container.encode(self.advice, forKey: .advice)
+        try container.encode(self.url, forKey: .url)
+        try container.encode(self.path, forKey: .path)
+        try container.encode(self.group, forKey: .group)
+        try container.encode(self.priority, forKey: .priority)
+        try container.encode(self.bytesDone, forKey: .bytesDone)
+        try container.encode(self.bytesDurable, forKey: .bytesDurable)
+        try container.encode(self.bytesTotal, forKey: .bytesTotal)
+        try container.encode(self.rateBytesPerS, forKey: .rateBytesPerS)
+        try container.encode(self.etaS, forKey: .etaS)
+        try container.encode(self.attempt, forKey: .attempt)
+        try container.encode(self.retryAt, forKey: .retryAt)
+        try container.encode(self.createdAt, forKey: .createdAt)
+        try container.encode(self.startedAt, forKey: .startedAt)
+        try container.encode(self.finishedAt, forKey: .finishedAt)
+        try container.encode(self.validator, forKey: .validator)
+        try container.encode(self.checksum, forKey: .checksum)
+        try container.encode(self.protocol, forKey: .protocol)
+        try container.encode(self.httpVersion, forKey: .httpVersion)
+        try container.encode(self.lengthProved, forKey: .lengthProved)
+        try container.encode(self.contentEncoding, forKey: .contentEncoding)
+        try container.encodeIfPresent(self.segments, forKey: .segments)
+    }
 }
 
 /// A validator in JSON.
@@ -119,6 +153,15 @@ public struct ChecksumDocument: Codable, Sendable, Equatable {
         self.actual = actual
         self.source = source
     }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.algorithm, forKey: .algorithm)
+        try container.encode(self.expected, forKey: .expected)
+        try container.encode(self.actual, forKey: .actual)
+        try container.encode(self.source, forKey: .source)
+    }
 }
 
 /// One segment in JSON.
@@ -135,6 +178,14 @@ public struct SegmentDocument: Codable, Sendable, Equatable {
         self.startBytes = startBytes
         self.endBytes = endBytes
         self.durableBytes = durableBytes
+    }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.startBytes, forKey: .startBytes)
+        try container.encode(self.endBytes, forKey: .endBytes)
+        try container.encode(self.durableBytes, forKey: .durableBytes)
     }
 }
 
@@ -167,6 +218,20 @@ public struct AttemptDocument: Codable, Sendable, Equatable {
         self.receivedBytes = receivedBytes
         self.hops = []
     }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.type, forKey: .type)
+        try container.encode(self.attempt, forKey: .attempt)
+        try container.encode(self.beganAt, forKey: .beganAt)
+        try container.encode(self.endedAt, forKey: .endedAt)
+        try container.encode(self.outcome, forKey: .outcome)
+        try container.encode(self.message, forKey: .message)
+        try container.encode(self.offsetBytes, forKey: .offsetBytes)
+        try container.encode(self.receivedBytes, forKey: .receivedBytes)
+        try container.encode(self.hops, forKey: .hops)
+    }
 }
 
 /// One request of an attempt.
@@ -189,6 +254,16 @@ public struct HopDocument: Codable, Sendable, Equatable {
         self.address = address
         self.httpVersion = httpVersion
         self.firstByteMs = firstByteMs
+    }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.url, forKey: .url)
+        try container.encode(self.status, forKey: .status)
+        try container.encode(self.address, forKey: .address)
+        try container.encode(self.httpVersion, forKey: .httpVersion)
+        try container.encode(self.firstByteMs, forKey: .firstByteMs)
     }
 }
 
@@ -230,6 +305,19 @@ public struct EventDocument: Codable, Sendable, Equatable {
         self.reason = reason
         self.message = message
     }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.type, forKey: .type)
+        try container.encode(self.seq, forKey: .seq)
+        try container.encode(self.time, forKey: .time)
+        try container.encode(self.job, forKey: .job)
+        try container.encode(self.kind, forKey: .kind)
+        try container.encode(self.state, forKey: .state)
+        try container.encode(self.reason, forKey: .reason)
+        try container.encode(self.message, forKey: .message)
+    }
 }
 
 /// Where a running job stands; sent ten times a second at most.
@@ -268,5 +356,18 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
         self.bytesTotal = bytesTotal
         self.rateBytesPerS = rateBytesPerS
         self.etaS = etaS
+    }
+
+    /// Encodes every field, null if unknown.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(self.type, forKey: .type)
+        try container.encode(self.id, forKey: .id)
+        try container.encode(self.phase, forKey: .phase)
+        try container.encode(self.bytesDone, forKey: .bytesDone)
+        try container.encode(self.bytesDurable, forKey: .bytesDurable)
+        try container.encode(self.bytesTotal, forKey: .bytesTotal)
+        try container.encode(self.rateBytesPerS, forKey: .rateBytesPerS)
+        try container.encode(self.etaS, forKey: .etaS)
     }
 }

@@ -1,0 +1,244 @@
+import CFerryLinux
+import FerryCore
+import Glibc
+import Synchronization
+
+/// One connection, as the server's thread sees it.
+struct ServerConnection {
+    /// Its number.
+    let id: ClientID
+    /// Its socket.
+    let descriptor: Int32
+    /// Where whole lines go, one at a time.
+    let lines: AsyncStream<[UInt8]>.Continuation
+    /// What was read and not handed on.
+    var input: LineBuffer
+    /// What is being sent.
+    var output: ArraySlice<UInt8> = []
+    /// Whether a line was handed on and not answered.
+    var isBusy = false
+    /// Whether nothing more is read.
+    var isInputEnded = false
+    /// Whether the other side is gone; poll(2) would report it again and again.
+    var isHungUp = false
+    /// Whether it ends when its outbox and ``output`` are empty.
+    var closesWhenSent = false
+    /// Whether the socket takes nothing now.
+    var isBlocked = false
+
+    /// Whether more may be read: a client that sends faster than it is answered waits.
+    var wantsInput: Bool { !self.isInputEnded && !self.closesWhenSent && !self.input.hasNext }
+}
+
+/// The thread of the server: accepts, reads lines, hands them on, sends what the outboxes hold.
+struct ServerLoop {
+    private let server: ControlServer
+    private let listener: ServerListener
+    private let wakeUp: WakeUp
+    private var connections: [ClientID: ServerConnection] = [:]
+    private var lastID: UInt64 = 0
+    /// Until when nothing is accepted: no descriptor was left (accept(2), EMFILE).
+    private var acceptsAfter: ContinuousClock.Instant?
+    /// When a stop stops being patient.
+    private var drainEnd: ContinuousClock.Instant?
+
+    init(server: ControlServer, listener: ServerListener, wakeUp: WakeUp) {
+        self.server = server
+        self.listener = listener
+        self.wakeUp = wakeUp
+    }
+
+    /// Serves until the server is stopped.
+    mutating func run() {
+        ferry_name_thread("ferry-control")
+        while true {
+            self.takePosts()
+            if let drainEnd {
+                for connection in self.connections.values where self.isIdle(connection) {
+                    self.remove(connection.id)
+                }
+                if self.connections.isEmpty || ContinuousClock.now >= drainEnd { break }
+            }
+            self.wait()
+        }
+        for id in Array(self.connections.keys) { self.remove(id) }
+        self.listener.close()
+    }
+
+    /// Acts on what other threads have left.
+    private mutating func takePosts() {
+        let (touched, answered, isStopping) = self.server.shared.withLock { shared in
+            defer {
+                shared.touched = []
+                shared.answered = []
+            }
+            return (shared.touched, shared.answered, shared.isStopping)
+        }
+        if isStopping, self.drainEnd == nil {
+            self.listener.close()
+            self.drainEnd = .now + self.server.limits.drain
+        }
+        for id in answered { self.connections[id]?.isBusy = false }
+        for id in touched { self.advance(id) }
+    }
+
+    /// Whether a stop need not wait for this connection.
+    private func isIdle(_ connection: ServerConnection) -> Bool {
+        guard !connection.isBusy, !connection.input.hasNext, connection.output.isEmpty else { return false }
+        return self.server.shared.withLock { $0.outboxes[connection.id]?.isEmpty ?? true }
+    }
+
+    /// Waits for sockets and for other threads, and acts on what came.
+    private mutating func wait() {
+        var items = [pollfd(fd: self.wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
+        var ids: [ClientID] = []
+        for connection in self.connections.values where !connection.isHungUp {
+            let events = (connection.wantsInput ? POLLIN : 0) | (connection.isBlocked ? POLLOUT : 0)
+            items.append(pollfd(fd: connection.descriptor, events: Int16(events), revents: 0))
+            ids.append(connection.id)
+        }
+        if let acceptsAfter, ContinuousClock.now >= acceptsAfter { self.acceptsAfter = nil }
+        if self.drainEnd == nil, self.acceptsAfter == nil {
+            items.append(pollfd(fd: self.listener.descriptor, events: Int16(POLLIN), revents: 0))
+        }
+        guard poll(&items, nfds_t(items.count), self.timeout) > 0 else { return }
+        if items[0].revents != 0 { self.wakeUp.clear() }
+        for (id, item) in zip(ids, items.dropFirst()) where item.revents != 0 {
+            self.serve(id, Int32(item.revents))
+        }
+        if items.count > ids.count + 1, items[ids.count + 1].revents != 0 { self.accept() }
+    }
+
+    /// Milliseconds until a time of our own is due, -1 if none is.
+    private var timeout: Int32 {
+        guard let due = [self.acceptsAfter, self.drainEnd].compactMap(\.self).min() else { return -1 }
+        return Int32(max(0, ((due - .now) / Duration.milliseconds(1)).rounded(.up)))
+    }
+
+    private mutating func accept() {
+        while true {
+            let descriptor = UnixSocket.accept(self.listener.descriptor)
+            guard descriptor >= 0 else {
+                switch errno {
+                case EINTR, ECONNABORTED: continue
+                case EAGAIN: return
+                default:
+                    self.acceptsAfter = .now + .milliseconds(100)
+                    return
+                }
+            }
+            guard self.admits(descriptor) else {
+                close(descriptor)
+                continue
+            }
+            self.lastID += 1
+            let id = ClientID(rawValue: self.lastID)
+            let lines = self.server.open(id)
+            let input = LineBuffer(limit: self.server.limits.lineBytes)
+            self.connections[id] = ServerConnection(
+                id: id,
+                descriptor: descriptor,
+                lines: lines,
+                input: input
+            )
+        }
+    }
+
+    /// Whether the peer is our user or root; who may use the machine's socket, its mode says (unix(7)).
+    private func admits(_ descriptor: Int32) -> Bool {
+        if self.server.location.isSystem { return true }
+        var peer: (pid: pid_t, uid: uid_t, gid: gid_t) = (0, 0, 0)
+        guard ferry_peer_credentials(descriptor, &peer.pid, &peer.uid, &peer.gid) == 0 else { return false }
+        return peer.uid == geteuid() || peer.uid == 0
+    }
+
+    /// Acts on what poll(2) reported.
+    private mutating func serve(_ id: ClientID, _ events: Int32) {
+        guard var connection = self.connections[id] else { return }
+        if events & POLLOUT != 0 { connection.isBlocked = false }
+        let isGone = events & (POLLHUP | POLLERR | POLLNVAL) != 0
+        if events & POLLIN != 0 || isGone { Self.read(&connection, all: isGone) }
+        if isGone {
+            connection.isHungUp = true
+            connection.isBlocked = false  // the next try to send fails, which empties the output
+            connection.isInputEnded = true
+        }
+        self.connections[id] = connection
+        self.advance(id)
+    }
+
+    /// Reads some of what is there, or all of what a peer that has gone left in the socket.
+    private static func read(_ connection: inout ServerConnection, all: Bool) {
+        while !connection.isInputEnded {
+            switch UnixSocket.receive(connection.descriptor, into: { connection.input.append($0) }) {
+            case .success(0): connection.isInputEnded = true
+            case .success: if !all { return }
+            case .failure(let failure):
+                if !failure.isWouldBlock { connection.isInputEnded = true }
+                return
+            }
+        }
+    }
+
+    /// Hands the next line on, sends what waits, and removes a connection that has ended.
+    private mutating func advance(_ id: ClientID) {
+        guard var connection = self.connections[id] else { return }
+        if !connection.isBusy, !connection.closesWhenSent {
+            switch connection.input.next() {
+            case .line(let line):
+                connection.isBusy = true
+                connection.lines.yield(line)
+            case .none:
+                break
+            case .overLimit:
+                connection.closesWhenSent = true
+                let limit = self.server.limits.lineBytes
+                let error = ErrorDocument(.usage("a request may have \(limit) bytes at most"))
+                self.server.post(ControlServer.line(ServiceLine(error: error)), to: id, closes: true)
+            }
+        }
+        self.send(&connection)
+        let isDone =
+            connection.output.isEmpty && !connection.isBusy && !connection.input.hasNext
+            && connection.isInputEnded
+        let isClosed = connection.closesWhenSent && connection.output.isEmpty
+        self.connections[id] = connection
+        if isDone || isClosed || self.hasLostEvents(id) { self.remove(id) }
+    }
+
+    /// Whether a client reads so slowly that its outbox was given up.
+    private func hasLostEvents(_ id: ClientID) -> Bool {
+        self.server.shared.withLock { $0.outboxes[id]?.isOverflown ?? false }
+    }
+
+    /// Sends from the outbox until it is empty or the socket is full.
+    private func send(_ connection: inout ServerConnection) {
+        while !connection.isBlocked {
+            if connection.output.isEmpty {
+                let (bytes, closes) = self.server.shared.withLock { shared in
+                    let closes = shared.outboxes[connection.id]?.closesWhenSent ?? false
+                    return (shared.outboxes[connection.id]?.take() ?? [], closes)
+                }
+                connection.closesWhenSent = connection.closesWhenSent || closes
+                if bytes.isEmpty { return }
+                connection.output = bytes[...]
+            }
+            switch UnixSocket.send(connection.descriptor, connection.output) {
+            case .success(let count): connection.output = connection.output.dropFirst(count)
+            case .failure(let failure) where failure.isWouldBlock: connection.isBlocked = true
+            case .failure: connection.output = []  // it has gone; poll(2) or its end of input says so
+            }
+        }
+    }
+
+    private mutating func remove(_ id: ClientID) {
+        guard let connection = self.connections.removeValue(forKey: id) else { return }
+        close(connection.descriptor)
+        self.server.shared.withLock { shared in
+            shared.outboxes[id] = nil
+            shared.touched.remove(id)
+            shared.answered.remove(id)
+        }
+        connection.lines.finish()
+    }
+}
