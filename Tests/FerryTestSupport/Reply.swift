@@ -125,7 +125,7 @@ public enum Fault: Sendable {
     case closeBeforeHead
     /// Waits for the gate before the head is sent.
     case hold(Gate)
-    /// Sends everything, then ends the TLS connection without close_notify; a reset without TLS.
+    /// Sends everything, then closes the connection, with TLS without close_notify.
     case noCloseNotify
 
     /// The body bytes after which it strikes.

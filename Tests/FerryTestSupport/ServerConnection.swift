@@ -129,7 +129,7 @@ struct ServerConnection {
         }
         try self.send(head)
         if withBody { try self.sendBody(reply) }
-        if case .noCloseNotify = reply.fault { try self.reset() }
+        if case .noCloseNotify = reply.fault { try self.closeWithoutNotice() }
         if reply.declaredLength.endsWithConnection || !reply.keepsConnection { throw Ended() }
     }
 
@@ -201,6 +201,12 @@ struct ServerConnection {
             &lingering,
             socklen_t(MemoryLayout<linger>.size)
         )
+        throw Ended()
+    }
+
+    /// Ends the connection; an urgent byte, which plain clients never read, tells the TLS proxy to do it rudely.
+    private func closeWithoutNotice() throws {
+        _ = Glibc.send(self.descriptor, "!", 1, Int32(MSG_OOB) | Int32(MSG_NOSIGNAL))
         throw Ended()
     }
 

@@ -1,6 +1,7 @@
 /// A child process that speaks TLS to clients and plain HTTP to the scripted server.
 ///
-/// A connection that the server resets ends without close_notify, any other with it.
+/// A connection that the server closes ends with close_notify, without it if an urgent byte came before; one that
+/// the server resets is reset.
 final class TLSProxy: Sendable {
     let port: Int
     private let process: RunningTool
