@@ -69,6 +69,16 @@ void ferry_die_by_signal(int signal) {
 
 int ferry_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
+void ferry_eventfd_signal(int fd) {
+    /* It can only fail when the counter is at its maximum, and then it is readable already. */
+    (void)eventfd_write(fd, 1);
+}
+
+void ferry_eventfd_clear(int fd) {
+    eventfd_t value;
+    (void)eventfd_read(fd, &value); /* EAGAIN: it was zero */
+}
+
 int ferry_terminal_columns(int fd) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

@@ -1,6 +1,6 @@
 import CFerryLinux
 import Dispatch
-public import FerryControl
+import FerryControl
 import FerryCore
 import FerryEngine
 import FerryFiles
@@ -76,7 +76,7 @@ public enum FerryService {
                 onDemand: options.onDemand,
                 crashPoint: environment["FERRY_CRASH_POINT"],
                 log: log,
-                wake: { eventfd_write(wakeDescriptor, 1) }
+                wake: { ferry_eventfd_signal(wakeDescriptor) }
             )
             try life.start()
             Self.ready(options.statusDescriptor)
@@ -104,7 +104,7 @@ public enum FerryService {
             currentDirectory: here ?? "/"
         )
         guard let socket = options.socketPath else { return location }
-        return QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket, isSystem: false)
+        return try QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket)
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.

@@ -74,17 +74,16 @@ final class ServiceLife: Sendable {
     /// Takes up what is in the database and begins to serve.
     func start() throws(FerryError) {
         let engine = self.engine
-        let failure = Self.wait {
+        let failure = Mutex<FerryError?>(nil)
+        Self.wait {
             do {
                 try await engine.start()
-                return nil as FerryError?
-            } catch let error as FerryError {
-                return error
             } catch {
-                return FerryError(.database, "\(error)", exitStatus: .database)
+                let failed = error as? FerryError ?? FerryError(.database, "\(error)", exitStatus: .database)
+                failure.withLock { $0 = failed }
             }
         }
-        if let failure { throw failure }
+        if let failed = failure.withLock({ $0 }) { throw failed }
         self.server.start()
         self.log.write(
             .info,
@@ -105,8 +104,7 @@ final class ServiceLife: Sendable {
             let count = poll(&descriptors, nfds_t(descriptors.count), isIdle ? linger : -1)
             if count == 0, self.server.clientCount == 0 { return }
             if descriptors[1].revents != 0 {
-                var value: eventfd_t = 0
-                eventfd_read(wake, &value)  // resets it
+                ferry_eventfd_clear(wake)
                 if self.hasToEnd.isRaised { return }
             }
             if descriptors[0].revents != 0 {
@@ -145,17 +143,13 @@ final class ServiceLife: Sendable {
     }
 
     /// Runs async work to its end on this thread, which is not one of the pool's.
-    @discardableResult
-    private static func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value? {
+    private static func wait(_ work: @escaping @Sendable () async -> Void) {
         let done = DispatchSemaphore(value: 0)
-        let result = Mutex<Value?>(nil)
         Task {
-            let value = await work()
-            result.withLock { $0 = value }
+            await work()
             done.signal()
         }
         done.wait()
-        return result.withLock { $0 }
     }
 }
 

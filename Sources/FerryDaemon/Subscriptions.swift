@@ -1,6 +1,7 @@
 import FerryControl
 import FerryCore
 import FerryEngine
+import FerryStore
 import Synchronization
 
 /// Who wants to be told what; hands committed changes and progress on to the control server.

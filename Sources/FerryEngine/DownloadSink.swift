@@ -31,7 +31,9 @@ final class DownloadSink: BodySink {
         var failure: Failure?
     }
 
-    private let state: Mutex<State>
+    private let lock = Mutex(())
+    /// Guarded by ``lock``: a mutex that held it could not lend it out together with the borrowed bytes.
+    private nonisolated(unsafe) var state: State
     private let limit: Int64?
     private let running: RunningJob
     private let monotonic: @Sendable () -> Duration
@@ -54,14 +56,12 @@ final class DownloadSink: BodySink {
         time: EngineTime,
         checkpointWanted: @escaping @Sendable () -> Void
     ) {
-        self.state = Mutex(
-            State(
-                writer: SlabWriter(file: file, offset: offset),
-                skip: skip,
-                durable: offset,
-                askedAt: offset,
-                flushedAt: time.monotonic()
-            )
+        self.state = State(
+            writer: SlabWriter(file: file, offset: offset),
+            skip: skip,
+            durable: offset,
+            askedAt: offset,
+            flushedAt: time.monotonic()
         )
         self.limit = limit
         self.running = running
@@ -70,13 +70,13 @@ final class DownloadSink: BodySink {
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> SinkAnswer {
-        let (answer, wantsCheckpoint) = self.state.withLock { state in
-            let answer = self.take(bytes, &state)
-            let written = state.writer.writtenEnd
-            guard written - max(state.durable, state.askedAt) >= Self.checkpointBytes else {
+        let (answer, wantsCheckpoint) = self.lock.withLock { _ in
+            let answer = self.take(bytes)
+            let written = self.state.writer.writtenEnd
+            guard written - max(self.state.durable, self.state.askedAt) >= Self.checkpointBytes else {
                 return (answer, false)
             }
-            state.askedAt = written
+            self.state.askedAt = written
             return (answer, true)
         }
         if wantsCheckpoint { self.checkpointWanted() }
@@ -84,61 +84,71 @@ final class DownloadSink: BodySink {
     }
 
     /// Why the sink stopped, nil if it did not.
-    var failure: Failure? { self.state.withLock { $0.failure } }
+    var failure: Failure? { self.lock.withLock { _ in self.state.failure } }
 
     /// One past the last byte taken.
-    var takenEnd: Int64 { self.state.withLock { $0.writer.takenEnd } }
+    var takenEnd: Int64 { self.lock.withLock { _ in self.state.writer.takenEnd } }
 
-    /// Writes what is in the slab and tells how far the file is written.
-    func flush() throws -> Int64 {
-        try self.state.withLock { state in
-            try state.writer.flush()
-            state.flushedAt = self.monotonic()
-            return state.writer.writtenEnd
+    /// Writes what is in the slab, unless a write failed before, and tells how far the file is written.
+    ///
+    /// A write that fails shows in ``failure``; what the returned offset says is written all the same.
+    func flush() -> Int64 {
+        self.lock.withLock { _ in
+            guard self.state.failure == nil else { return self.state.writer.writtenEnd }
+            do throws(SystemError) {
+                try self.state.writer.flush()
+            } catch {
+                self.state.failure = .system(error)
+            }
+            self.state.flushedAt = self.monotonic()
+            return self.state.writer.writtenEnd
         }
     }
 
     /// Says that everything before `offset` is durable; true if the body now has to be resumed.
     func setDurable(_ offset: Int64) -> Bool {
         self.running.durable = offset
-        return self.state.withLock { state in
-            state.durable = offset
-            guard state.isPaused, state.writer.takenEnd - offset < Self.pauseBytes else { return false }
-            state.isPaused = false
+        return self.lock.withLock { _ in
+            self.state.durable = offset
+            guard self.state.isPaused, self.state.writer.takenEnd - offset < Self.pauseBytes else {
+                return false
+            }
+            self.state.isPaused = false
             return true
         }
     }
 
-    private func take(_ bytes: UnsafeRawBufferPointer, _ state: inout State) -> SinkAnswer {
-        guard state.failure == nil else { return .stop }
-        if state.writer.takenEnd - state.durable >= Self.pauseBytes {
-            state.isPaused = true
-            state.askedAt = state.durable  // make sure that a checkpoint is under way
+    /// Called with the lock held.
+    private func take(_ bytes: UnsafeRawBufferPointer) -> SinkAnswer {
+        guard self.state.failure == nil else { return .stop }
+        if self.state.writer.takenEnd - self.state.durable >= Self.pauseBytes {
+            self.state.isPaused = true
+            self.state.askedAt = self.state.durable  // make sure that a checkpoint is under way
             return .pause
         }
-        let skipped = Int(min(state.skip, Int64(bytes.count)))
+        let skipped = Int(min(self.state.skip, Int64(bytes.count)))
         let fresh = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(skipped))
-        if let limit, state.writer.takenEnd + Int64(fresh.count) > limit {
-            state.failure = .tooLong
+        if let limit, self.state.writer.takenEnd + Int64(fresh.count) > limit {
+            self.state.failure = .tooLong
             return .stop
         }
         do throws(SystemError) {
-            let before = state.writer.writtenEnd
-            try state.writer.append(fresh)
+            let before = self.state.writer.writtenEnd
+            try self.state.writer.append(fresh)
             let now = self.monotonic()
-            if state.writer.writtenEnd != before {
-                state.flushedAt = now
-            } else if now - state.flushedAt >= Self.flushInterval {
-                try state.writer.flush()
-                state.flushedAt = now
+            if self.state.writer.writtenEnd != before {
+                self.state.flushedAt = now
+            } else if now - self.state.flushedAt >= Self.flushInterval {
+                try self.state.writer.flush()
+                self.state.flushedAt = now
             }
         } catch {
-            state.failure = .system(error)
+            self.state.failure = .system(error)
             return .stop
         }
-        state.skip -= Int64(skipped)
+        self.state.skip -= Int64(skipped)
         self.running.addReceived(Int64(bytes.count))
-        self.running.done = state.writer.takenEnd
+        self.running.done = self.state.writer.takenEnd
         return .taken
     }
 }

@@ -78,6 +78,7 @@ extension DownloadTransfer {
                 for await _ in ticks {
                     do {
                         if try await self.checkpoint(sink, partial) { exchange.resume() }
+                        if sink.failure != nil { exchange.cancel() }
                     } catch {
                         exchange.cancel()  // nothing may flow that cannot be made durable
                         throw error
@@ -100,7 +101,7 @@ extension DownloadTransfer {
         let before = self.running.durable
         let file = partial.file
         let written = try await self.services.disk.run {
-            let written = try sink.flush()
+            let written = sink.flush()
             if written > before {
                 self.services.crash.reach(.written)
                 try file.syncData()

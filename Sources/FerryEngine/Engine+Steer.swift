@@ -1,5 +1,5 @@
 public import FerryCore
-public import FerryStore
+import FerryStore
 
 extension Engine {
     /// What a person can do to a job.

@@ -51,7 +51,7 @@ struct Recovery: Sendable {
             try folder.sync()
             return (folder.path(of: record.name), identity)
         }
-        guard let found, let (path, identity) = found else { return nil }
+        guard let (path, identity) = found else { return nil }
         let remote = RemoteObject(json: record.remote)
         return (record, PublishedFile(path: path, identity: identity, remote: remote, fingerprint: nil))
     }

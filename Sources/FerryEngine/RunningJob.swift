@@ -1,4 +1,4 @@
-public import FerryCore
+import FerryCore
 import FerryHTTP
 import FerryStore
 import Synchronization

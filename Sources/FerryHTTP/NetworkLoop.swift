@@ -1,6 +1,6 @@
 import CCurl
 import CFerryLinux
-import FerryCore
+public import FerryCore
 import Glibc
 import Synchronization
 

@@ -38,6 +38,12 @@ void ferry_die_by_signal(int signal);
 /* eventfd(2), non-blocking and close-on-exec. */
 int ferry_eventfd(void);
 
+/* Adds one to an eventfd, so that it becomes readable; from any thread. */
+void ferry_eventfd_signal(int fd);
+
+/* Sets an eventfd back to zero. */
+void ferry_eventfd_clear(int fd);
+
 /* The width in columns of the terminal, 0 where fd is none. */
 int ferry_terminal_columns(int fd);
 
