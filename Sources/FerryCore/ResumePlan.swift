@@ -1,0 +1,166 @@
+/// Decides what is asked of a server for a partly fetched object, and what its answer is good for.
+///
+/// Two versions of an object are never put together: whatever speaks against the answer being of the stored
+/// version starts the object anew (RFC 9110 §14.2, §14.4, §15.3.7).
+public enum ResumePlan {
+    /// The fields that ask for the bytes from `offset` on; none if the transfer must start at 0.
+    ///
+    /// - Parameters:
+    ///   - offset: The first byte wanted.
+    ///   - stored: What is known of the object that the bytes before it came from.
+    /// - Returns: `Range` and `If-Range`, or nothing.
+    public static func requestFields(offset: Int64, stored: RemoteObject?) -> [ResponseHead.Field] {
+        guard offset > 0, let stored, stored.isResumable, let condition = stored.ifRange,
+            offset <= stored.totalBytes ?? .max
+        else { return [] }
+        return [
+            ResponseHead.Field(name: "Range", value: "bytes=\(offset)-"),
+            ResponseHead.Field(name: "If-Range", value: condition),
+        ]
+    }
+
+    /// Judges the head of the answer to a GET before the first byte of its body is stored.
+    ///
+    /// - Parameters:
+    ///   - head: The final head, no 1xx.
+    ///   - offset: The first byte that was asked for; 0 means that no `Range` was sent.
+    ///   - stored: What is known of the object; nil if this is the first answer.
+    ///   - now: Our clock.
+    /// - Returns: What to do with the body, if there is one.
+    public static func judge(
+        _ head: ResponseHead,
+        offset: Int64,
+        stored: RemoteObject?,
+        now: Timestamp
+    ) -> AnswerVerdict {
+        switch head.status {
+        case 200, 203:
+            self.judgeWhole(head, offset: offset, stored: stored, now: now)
+        case 206:
+            self.judgePart(head, offset: offset, stored: stored, now: now)
+        case 304:
+            .bad("answered 304 to a request without conditions")
+        case 204, 205:
+            .bad("answered \(head.status), which has no body")
+        case 201...299:
+            .bad("answered \(head.status) instead of sending the file")
+        case 301, 302, 303, 307, 308:
+            .redirect
+        case 412 where offset > 0:
+            .askAgain(.changed)
+        case 416 where offset > 0:
+            self.judgeUnsatisfied(head, offset: offset, stored: stored, now: now)
+        case 300...599:
+            .refused
+        default:
+            .bad("answered with status \(head.status)")
+        }
+    }
+
+    private static func judgeWhole(
+        _ head: ResponseHead,
+        offset: Int64,
+        stored: RemoteObject?,
+        now: Timestamp
+    ) -> AnswerVerdict {
+        let length: Int64?
+        switch MessageLength(head: head) {
+        case .length(let value): length = value
+        case .chunked, .untilClose, .none: length = nil
+        case .contradictory(let what): return .bad("sent \(what)")
+        }
+        // Content-Range means nothing in a 200 (RFC 9110 §14.4), but a server that names a part may send one.
+        if case .satisfied(let first, let last, let total)? = self.contentRange(head),
+            first > 0 || total.map({ last + 1 < $0 }) ?? false
+        {
+            return offset > 0 ? .askAgain(.unusableRange) : .bad("sent a part of the file as the whole")
+        }
+        var object = RemoteObject(head: head, totalBytes: length, now: now)
+        if object.contentEncoding != nil { object.totalBytes = nil }  // the length counts coded bytes
+        let comparison = stored?.compare(object)
+        if self.isUnexpectedPage(object, stored: stored), comparison != .same {
+            return .bad("sent a web page instead of the file")
+        }
+        guard offset > 0 else { return .whole(object, length: length, restart: nil) }
+        if object.contentEncoding != nil, stored?.contentEncoding == nil {
+            return .whole(object, length: length, restart: .encoded)
+        }
+        return .whole(object, length: length, restart: comparison == .same ? .rangesIgnored : .changed)
+    }
+
+    private static func judgePart(
+        _ head: ResponseHead,
+        offset: Int64,
+        stored: RemoteObject?,
+        now: Timestamp
+    ) -> AnswerVerdict {
+        guard offset > 0 else { return .bad("sent a part of the file without being asked for one") }
+        guard let stored else { return .askAgain(.unusableRange) }
+        let bodyLength = MessageLength(head: head)
+        if case .contradictory(let what) = bodyLength { return .bad("sent \(what)") }
+        guard case .satisfied(let first, let last, let total)? = self.contentRange(head) else {
+            return .askAgain(.unusableRange)
+        }
+        let answer = RemoteObject(head: head, totalBytes: total, now: now)
+        if answer.contentType == "multipart/byteranges" { return .askAgain(.unusableRange) }
+        if answer.contentEncoding != nil || stored.contentEncoding != nil { return .askAgain(.encoded) }
+        let comparison = stored.compare(answer)
+        if comparison == .different || last >= stored.totalBytes ?? .max || offset > total ?? .max {
+            return .askAgain(.changed)
+        }
+        if comparison != .same, self.isUnexpectedPage(answer, stored: stored) { return .askAgain(.changed) }
+        if first > offset { return .askAgain(.unusableRange) }
+        if last < offset { return .askAgain(.tooShort) }
+        let range = ByteRange(start: first, end: last + 1)
+        if case .length(let length) = bodyLength, length != range.count {
+            return .bad("sent Content-Length \(length) for a range of \(range.count) bytes")
+        }
+        return .append(
+            self.merge(stored, answer, proved: comparison == .same),
+            range: range,
+            skip: offset - first,
+            proved: comparison == .same
+        )
+    }
+
+    private static func judgeUnsatisfied(
+        _ head: ResponseHead,
+        offset: Int64,
+        stored: RemoteObject?,
+        now: Timestamp
+    ) -> AnswerVerdict {
+        guard let stored, case .unsatisfied(let total)? = self.contentRange(head) else {
+            return .askAgain(.unusableRange)
+        }
+        let answer = RemoteObject(head: head, totalBytes: total, now: now)
+        if total < offset || stored.compare(answer) == .different { return .askAgain(.changed) }
+        return total == offset ? .complete : .askAgain(.unusableRange)
+    }
+
+    /// The one range that the head names; nil if there is none, a broken one, or two that differ.
+    private static func contentRange(_ head: ResponseHead) -> ContentRange? {
+        let values = Set(head.values("Content-Range"))
+        return values.count == 1 ? values.first.flatMap(ContentRange.init) : nil
+    }
+
+    /// Whether a web page came for an object that was none: portals and login pages answer 200.
+    private static func isUnexpectedPage(_ answer: RemoteObject, stored: RemoteObject?) -> Bool {
+        guard let stored, stored.contentType != nil || stored.validator != nil else { return false }
+        return MediaType.isWebPage(answer.contentType) && !MediaType.isWebPage(stored.contentType)
+    }
+
+    /// The stored object with what a 206 adds: validators only if it is proved to be the same object.
+    private static func merge(_ stored: RemoteObject, _ answer: RemoteObject, proved: Bool) -> RemoteObject {
+        var object = stored
+        object.totalBytes = stored.totalBytes ?? answer.totalBytes
+        object.contentType = stored.contentType ?? answer.contentType
+        object.acceptsRanges = true
+        guard proved else { return object }
+        object.entityTag = stored.entityTag ?? answer.entityTag
+        if stored.lastModified == nil {
+            object.lastModified = answer.lastModified
+            object.lastModifiedIsStrong = answer.lastModifiedIsStrong
+        }
+        return object
+    }
+}
