@@ -29,7 +29,7 @@ public protocol ControlHandler: Sendable {
 /// The server of the control socket: one thread for all connections, and a task for the requests of each.
 ///
 /// The thread only moves bytes. Requests are decoded and answered in the tasks, so neither a slow request nor a
-/// slow reader holds up another client. Nothing here blocks the callers of ``notify(_:_:)-(ClientID,_)``.
+/// slow reader holds up another client, and to notify never blocks.
 public final class ControlServer: Sendable {
     /// Bounds, which tests lower.
     struct Limits: Sendable {

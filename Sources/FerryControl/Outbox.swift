@@ -16,7 +16,7 @@ struct Outbox {
 
     /// Bytes of events that may wait.
     private let limit: Int
-    private var lines: [(kind: Kind, bytes: [UInt8])] = []
+    private var lines: [[UInt8]] = []
     private var eventBytes = 0
     /// The place of the one progress line in ``lines``.
     private var progress: Int?
@@ -44,11 +44,11 @@ struct Outbox {
             if let progress, progress == self.lines.count - 1 {
                 self.lines.removeLast()
             } else if let progress {
-                self.lines[progress].bytes = []  // later events must not come before it
+                self.lines[progress] = []  // later events must not come before it
             }
             self.progress = self.lines.count
         }
-        self.lines.append((kind, bytes))
+        self.lines.append(bytes)
         if self.eventBytes > self.limit {
             self.isOverflown = true
             self.lines = []
@@ -63,7 +63,10 @@ struct Outbox {
             self.eventBytes = 0
             self.progress = nil
         }
-        if self.lines.count == 1 { return self.lines[0].bytes }
-        return self.lines.flatMap(\.bytes)
+        if self.lines.count == 1 { return self.lines[0] }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(self.lines.reduce(0) { $0 + $1.count })
+        for line in self.lines { bytes += line }
+        return bytes
     }
 }
