@@ -1,3 +1,5 @@
+import Glibc
+
 /// Bytes from a stream, cut into lines; keeps the half line at the end.
 struct LineBuffer {
     /// What ``LineBuffer/next()`` found.
@@ -52,7 +54,13 @@ struct LineBuffer {
 
     /// Moves ``searched`` to the next newline, or to the end where there is none.
     private mutating func search() {
-        let found = self.bytes[self.searched...].firstIndex(of: UInt8(ascii: "\n"))
+        let found = self.bytes.withUnsafeBytes { bytes -> Int? in
+            guard let base = bytes.baseAddress, self.searched < bytes.count else { return nil }
+            let newline = Int32(UInt8(ascii: "\n"))
+            return memchr(base + self.searched, newline, bytes.count - self.searched).map {
+                $0 - UnsafeMutableRawPointer(mutating: base)
+            }
+        }
         self.searched = found ?? self.bytes.count
         let isOver = self.limit.map { self.searched - self.start > $0 } ?? false
         self.hasNext = found != nil || isOver

@@ -64,6 +64,9 @@ struct Outbox {
             self.progress = nil
         }
         if self.lines.count == 1 { return self.lines[0] }
-        return Array(self.lines.joined())
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(self.lines.reduce(0) { $0 + $1.count })
+        for line in self.lines { bytes += line }
+        return bytes
     }
 }

@@ -1,0 +1,98 @@
+import FerryCore
+import Glibc
+
+/// Where files go: the folder and, with `-o`, the file.
+struct Destination: Equatable, Sendable {
+    /// The folder, absolute.
+    var directory: String
+    /// The file, absolute.
+    var output: String?
+    /// Whether a missing folder is made: with `-d`, but never a folder inside `-o`.
+    var createsDirectory: Bool
+    /// The folder of `-d` under which a relative `-o` lies.
+    var base: String?
+
+    /// Reads `-o` and `-d`.
+    ///
+    /// - Throws: A usage error for a value of `-o` that names no file.
+    init(output: String?, directory: String?, in surroundings: Surroundings) throws(FerryError) {
+        let folder = directory.map { surroundings.absolute($0) }
+        guard let output else {
+            self.directory = folder ?? surroundings.absolute(".")
+            self.output = nil
+            self.createsDirectory = folder != nil
+            return
+        }
+        if output == "-" {
+            throw .usage(
+                "-o - is not possible: ferry writes files that it can resume, not to standard output"
+            )
+        }
+        let last = output.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        guard !last.isEmpty, last != ".", last != ".." else {
+            throw .usage("-o: '\(output.shown)' names a folder, not a file; -d DIR names the folder")
+        }
+        guard last.utf8.count <= 255 else { throw .usage("-o: the file's name is longer than 255 bytes") }
+        let file = surroundings.absolute(output, base: folder)
+        let slash = file.lastIndex(of: "/") ?? file.startIndex
+        self.output = file
+        self.directory = slash == file.startIndex ? "/" : String(file[..<slash])
+        self.base = output.hasPrefix("/") ? nil : folder
+        self.createsDirectory = self.base == self.directory
+    }
+
+    /// Checks that the folder can be used, and makes it where it may be made.
+    ///
+    /// - Throws: ``FerryError`` with exit status 1; nothing has been queued.
+    func prepare() throws(FerryError) {
+        if let base = self.base { try Self.make(base) }
+        if self.createsDirectory { try Self.make(self.directory) }
+        var info = stat()
+        guard stat(self.directory, &info) == 0 else {
+            throw Self.unusable(self.directory, errno)
+        }
+        guard info.st_mode & S_IFMT == S_IFDIR else { throw Self.unusable(self.directory, ENOTDIR) }
+        guard faccessat(AT_FDCWD, self.directory, W_OK | X_OK, AT_EACCESS) == 0 else {
+            throw Self.unusable(self.directory, errno)
+        }
+        if let output = self.output, stat(output, &info) == 0, info.st_mode & S_IFMT == S_IFDIR {
+            throw FerryError(
+                .localIO,
+                "cannot write '\(output.shown)': it is a folder; -d DIR names the folder",
+                exitStatus: .failed
+            )
+        }
+    }
+
+    private static func make(_ path: String) throws(FerryError) {
+        var current = ""
+        for part in path.split(separator: "/") {
+            current += "/\(part)"
+            if mkdir(current, 0o777) != 0 {
+                let problem = errno
+                var info = stat()
+                if stat(current, &info) == 0 {
+                    if info.st_mode & S_IFMT == S_IFDIR { continue }
+                    throw Self.unusable(current, ENOTDIR)
+                }
+                throw Self.unusable(current, problem)
+            }
+        }
+    }
+
+    private static func unusable(_ path: String, _ problem: Int32) -> FerryError {
+        let reason: String
+        switch problem {
+        case ENOENT: reason = "it does not exist"
+        case ENOTDIR: reason = "it is no folder"
+        case EACCES: reason = "no permission to write there"
+        case EROFS: reason = "the file system is read-only"
+        default: reason = String(cString: strerror(problem))
+        }
+        return FerryError(
+            .localIO,
+            "the folder '\(path.shown)' cannot be used: \(reason)",
+            exitStatus: .failed
+        )
+    }
+}

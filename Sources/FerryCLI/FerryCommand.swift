@@ -1,0 +1,127 @@
+import CFerryLinux
+import FerryControl
+import FerryCore
+import Glibc
+
+/// The command `ferry`: reads its arguments, asks the service, and ends with the status that follows.
+public enum FerryCommand {
+    /// Runs the command that this process was started as.
+    public static func main() -> Never {
+        _ = signal(SIGPIPE, SIG_IGN)  // a reader that has gone shows as EPIPE
+        let words = Array(CommandLine.arguments.dropFirst())
+        let environment = Surroundings.environmentVariables()
+        var console = Console(Arguments(command: .help), environment: environment)
+        do throws(FerryError) {
+            let arguments = try ArgumentParser.parse(words)
+            console = Console(arguments, environment: environment)
+            let command = try RunningCommand(arguments, console: console)
+            ferry_hide_arguments()
+            console.exit(try command.run())
+        } catch {
+            console.error(Self.text(error))
+            console.exit(error.exitStatus)
+        }
+    }
+
+    /// What an error looks like after `ferry: `; lines after the first are hints.
+    static func text(_ error: FerryError) -> String {
+        error.message.split(separator: "\n").map { String($0).shown }.joined(separator: "\n")
+    }
+}
+
+/// One command with everything it needs.
+struct RunningCommand {
+    let name: CommandName
+    let arguments: Arguments
+    let invocation: Invocation
+    let surroundings: Surroundings
+    let console: Console
+
+    init(_ arguments: Arguments, console: Console) throws(FerryError) {
+        self.name = arguments.command
+        self.arguments = arguments
+        self.console = console
+        // Help is given even where the current folder is gone.
+        self.surroundings =
+            [.help, .version].contains(self.name)
+            ? Surroundings(currentDirectory: "/", environment: console.environment, umask: 0)
+            : try Surroundings.current(console.environment)
+        self.invocation = try Invocation(arguments, in: self.surroundings)
+    }
+
+    func run() throws(FerryError) -> ExitStatus {
+        switch self.invocation {
+        case .get(let order): return try self.get(order)
+        case .add(let order): return try self.add(order)
+        case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
+        case .wait(let jobs, let timeout): return try self.wait(jobs, timeout: timeout)
+        case .list(let selector, let host, let limit, let includeOld):
+            return try self.list(.list(selector: selector, host: host, limit: limit, includeOld: includeOld))
+        case .show(let job): return try self.show(job)
+        case .log(let job): return try self.log(job)
+        case .steer(let action, let selector, let keepPartial):
+            return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
+        case .daemon: throw self.becomeService(try self.location())
+        case .version: return try self.version()
+        case .help(let topic):
+            self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)
+            return .success
+        case .manual:
+            self.console.out.write(ManualPage.text)
+            return .success
+        }
+    }
+
+    /// The queue that options and environment name.
+    func location() throws(FerryError) -> QueueLocation {
+        try QueueLocation.resolve(
+            stateDirectory: self.arguments.value(.stateDirectory),
+            system: false,
+            environment: self.surroundings.environment,
+            currentDirectory: self.surroundings.currentDirectory
+        )
+    }
+
+    /// A connection to the service, which is started if need be.
+    func session() throws(FerryError) -> Session {
+        try Session(try self.location(), command: self.name)
+    }
+
+    private func version() throws(FerryError) -> ExitStatus {
+        if self.console.json {
+            try self.console.print(json: VersionDocument())
+        } else {
+            self.console.out.line("ferry \(ferryVersion)")
+        }
+        return .success
+    }
+
+    /// Replaces this process by the service.
+    ///
+    /// - Returns: Why that was not possible; else it does not return.
+    private func becomeService(_ location: QueueLocation) -> FerryError {
+        let candidates = ServiceLauncher.standard.candidates
+        guard let program = candidates.first(where: { access($0, X_OK) == 0 }) else {
+            return FerryError(
+                .noService,
+                "the service's program is missing; looked for \(candidates.joined(separator: " and "))",
+                exitStatus: .noService
+            )
+        }
+        let words = ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
+        var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
+        defer { for pointer in pointers { free(pointer) } }
+        pointers.append(nil)
+        _ = signal(SIGPIPE, SIG_DFL)
+        execv(program, pointers)
+        let problem = String(cString: strerror(errno))
+        return FerryError(.noService, "cannot run \(program): \(problem)", exitStatus: .noService)
+    }
+}
+
+/// `ferry version --json`.
+struct VersionDocument: Encodable {
+    var type = "version"
+    var version = ferryVersion
+    var protocolVersion = controlProtocolVersion
+}

@@ -1,0 +1,318 @@
+/// An option's identity; what code asks for.
+enum OptionID: String, CaseIterable, Sendable {
+    case output, directory, ifExists, header, allowHTTP, caFile, attempts
+    case untilEmpty, keepPartial, timeout, state, host, limit, old, all
+    case json, quiet, verbose, color, stateDirectory, help, version, manual
+}
+
+/// What an option's value must be; the parser checks it.
+enum ValueKind: Equatable, Sendable {
+    /// No value.
+    case none
+    /// Any text that is not empty.
+    case text
+    /// A file's path.
+    case file
+    /// A folder's path.
+    case folder
+    /// A whole number from 0.
+    case number
+    /// One of these words.
+    case word([String])
+    /// One or more of these words, separated by commas.
+    case words([String])
+    /// A span of time such as `90s`, `10m`, `8h`, `2d`.
+    case duration
+    /// A header field, `Name: value`.
+    case header
+}
+
+/// One option: the single source for parser, help, manual and list files.
+struct CommandOption: Sendable {
+    /// Its identity.
+    let id: OptionID
+    /// The long name, without dashes.
+    let long: String
+    /// The short name.
+    let short: Character?
+    /// What help calls the value; nil for a flag.
+    let valueName: String?
+    /// What the value must be.
+    let kind: ValueKind
+    /// The key in a list's NDJSON lines; nil where an option is no matter of a job.
+    let key: String?
+    /// aria2's name for it in list files, where it differs or not.
+    let aria2: String?
+    /// May be given more than once; else the last one counts.
+    let repeats: Bool
+    /// Left out of help and manual.
+    let hidden: Bool
+    /// One sentence.
+    let help: String
+    /// The commands that take it.
+    let commands: [CommandName]
+
+    init(
+        _ id: OptionID,
+        _ long: String,
+        short: Character? = nil,
+        value: String? = nil,
+        kind: ValueKind = .none,
+        key: String? = nil,
+        aria2: String? = nil,
+        repeats: Bool = false,
+        hidden: Bool = false,
+        commands: [CommandName],
+        help: String
+    ) {
+        self.id = id
+        self.long = long
+        self.short = short
+        self.valueName = value
+        self.kind = kind
+        self.key = key
+        self.aria2 = aria2
+        self.repeats = repeats
+        self.hidden = hidden
+        self.help = help
+        self.commands = commands
+    }
+
+    /// `-o, --output FILE`.
+    var usage: String {
+        let short = self.short.map { "-\($0), " } ?? "    "
+        return "\(short)--\(self.long)" + (self.valueName.map { " \($0)" } ?? "")
+    }
+}
+
+/// All options of all commands.
+enum OptionTable {
+    private static let transfers: [CommandName] = [.get, .add]
+    private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
+    private static let stateWords = [
+        "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
+    ]
+
+    /// The table, in the order of help.
+    static let all: [CommandOption] = Self.transfer + Self.selection + Self.common
+
+    private static let transfer: [CommandOption] = [
+        CommandOption(
+            .output,
+            "output",
+            short: "o",
+            value: "FILE",
+            kind: .file,
+            key: "output",
+            aria2: "out",
+            commands: Self.transfers,
+            help: "Write to FILE; its folder must exist."
+        ),
+        CommandOption(
+            .directory,
+            "dir",
+            short: "d",
+            value: "DIR",
+            kind: .folder,
+            key: "dir",
+            aria2: "dir",
+            commands: Self.transfers,
+            help: "Write into DIR, which is created if it is missing."
+        ),
+        CommandOption(
+            .ifExists,
+            "if-exists",
+            value: "WHAT",
+            kind: .word(["fail", "rename", "overwrite", "skip", "update"]),
+            key: "if_exists",
+            commands: Self.transfers,
+            help:
+                "If the name is taken: fail (the default with -o), rename (the default without), overwrite, "
+                + "skip, or update (only if the server has a newer version)."
+        ),
+        CommandOption(
+            .header,
+            "header",
+            short: "H",
+            value: "'NAME: VALUE'",
+            kind: .header,
+            key: "header",
+            aria2: "header",
+            repeats: true,
+            commands: Self.transfers,
+            help: "Send this header field; may be given more than once."
+        ),
+        CommandOption(
+            .allowHTTP,
+            "allow-http",
+            key: "allow_http",
+            commands: Self.transfers,
+            help: "Allow plain http, which anybody on the way can read and change."
+        ),
+        CommandOption(
+            .caFile,
+            "cacert",
+            value: "FILE",
+            kind: .file,
+            key: "cacert",
+            aria2: "ca-certificate",
+            commands: Self.transfers,
+            help: "Trust the certificate authorities in FILE (PEM) in place of the system's."
+        ),
+        CommandOption(
+            .attempts,
+            "attempts",
+            value: "N",
+            kind: .number,
+            key: "attempts",
+            aria2: "max-tries",
+            commands: Self.transfers,
+            help: "Give up after N tries in all; 0 means no limit."
+        ),
+    ]
+
+    private static let selection: [CommandOption] = [
+        CommandOption(
+            .untilEmpty,
+            "until-empty",
+            commands: [.run],
+            help: "End when nothing is queued, running or waiting, except for a schedule."
+        ),
+        CommandOption(
+            .keepPartial,
+            "keep-partial",
+            commands: [.cancel],
+            help: "Leave the partial file where it is."
+        ),
+        CommandOption(
+            .timeout,
+            "timeout",
+            value: "T",
+            kind: .duration,
+            commands: [.wait],
+            help: "Stop waiting after T (such as 90s, 10m, 8h, 2d), with exit status 4."
+        ),
+        CommandOption(
+            .state,
+            "state",
+            value: "STATE",
+            kind: .words(Self.stateWords),
+            repeats: true,
+            commands: [.list] + CommandName.steering,
+            help:
+                "Only jobs that are queued, running, waiting, paused, failed, completed or cancelled; several "
+                + "words are separated by commas."
+        ),
+        CommandOption(
+            .host,
+            "host",
+            value: "HOST",
+            kind: .text,
+            commands: [.list],
+            help: "Only jobs of this host."
+        ),
+        CommandOption(
+            .limit,
+            "limit",
+            value: "N",
+            kind: .number,
+            commands: [.list],
+            help: "Only the newest N jobs."
+        ),
+        CommandOption(
+            .old,
+            "all",
+            commands: [.list],
+            help: "Also jobs that ended more than 24 hours ago."
+        ),
+        CommandOption(
+            .all,
+            "all",
+            commands: CommandName.steering,
+            help: "All jobs whose state allows it."
+        ),
+    ]
+
+    private static let common: [CommandOption] = [
+        CommandOption(
+            .json,
+            "json",
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .version],
+            help: "Print JSON: one document for a query, one object a line for a stream."
+        ),
+        CommandOption(
+            .quiet,
+            "quiet",
+            short: "q",
+            commands: Self.clients,
+            help: "Show no progress and no notes; errors are still printed."
+        ),
+        CommandOption(
+            .verbose,
+            "verbose",
+            short: "v",
+            commands: Self.clients,
+            help: "Say more on standard error."
+        ),
+        CommandOption(
+            .color,
+            "color",
+            value: "WHEN",
+            kind: .word(["auto", "always", "never"]),
+            commands: Self.clients,
+            help: "Use colour always, never, or on a terminal (auto, the default)."
+        ),
+        CommandOption(
+            .stateDirectory,
+            "state-dir",
+            value: "DIR",
+            kind: .folder,
+            commands: Self.clients + [.daemon],
+            help: "Use the queue in DIR in place of the user's own."
+        ),
+        CommandOption(
+            .help,
+            "help",
+            short: "h",
+            commands: CommandName.allCases,
+            help: "Explain the command."
+        ),
+        CommandOption(
+            .version,
+            "version",
+            hidden: true,
+            commands: [.version],
+            help: "Print the version."
+        ),
+        CommandOption(
+            .manual,
+            "man",
+            hidden: true,
+            commands: [.help],
+            help: "Print the manual page's source."
+        ),
+    ]
+
+    /// The options that a command takes and help shows.
+    static func visible(for command: CommandName) -> [CommandOption] {
+        Self.all.filter { $0.commands.contains(command) && !$0.hidden }
+    }
+
+    /// An option by its long name; nil for the command means "before any command".
+    static func long(_ name: String, for command: CommandName?) -> CommandOption? {
+        Self.all.first { $0.long == name && Self.takes($0, command) }
+    }
+
+    /// An option by its short name; nil for the command means "before any command".
+    static func short(_ name: Character, for command: CommandName?) -> CommandOption? {
+        Self.all.first { $0.short == name && Self.takes($0, command) }
+    }
+
+    /// Whether an option may stand there; before the command only what concerns no single command may.
+    private static func takes(_ option: CommandOption, _ command: CommandName?) -> Bool {
+        guard let command else {
+            return [.json, .quiet, .verbose, .color, .stateDirectory, .help, .version].contains(option.id)
+        }
+        return option.commands.contains(command)
+    }
+}

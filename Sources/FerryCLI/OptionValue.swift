@@ -1,0 +1,80 @@
+import FerryCore
+
+/// Checks and reads the values of options.
+enum OptionValue {
+    /// Checks a value against its kind.
+    ///
+    /// - Throws: A usage error that names the option; never the value of a header, which may be a secret.
+    static func check(_ value: String, of option: CommandOption, as name: String) throws(FerryError) {
+        guard !value.utf8.contains(0) else { throw .usage("\(name): the value holds a NUL character") }
+        switch option.kind {
+        case .none:
+            break
+        case .text, .file, .folder:
+            guard !value.isEmpty else { throw .usage("\(name) needs a value that is not empty") }
+        case .number:
+            guard Self.number(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no whole number from 0")
+            }
+        case .word(let words):
+            guard words.contains(value) else { throw Self.noWord(value, words, name) }
+        case .words(let words):
+            for word in value.split(separator: ",", omittingEmptySubsequences: false) {
+                guard words.contains(String(word)) else { throw Self.noWord(String(word), words, name) }
+            }
+        case .duration:
+            guard DurationText.parse(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no span of time such as 90s, 10m, 8h or 2d")
+            }
+        case .header:
+            _ = try Self.header(value, as: name)
+        }
+    }
+
+    /// Reads a whole number from 0.
+    static func number(_ text: String) -> Int? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
+        return Int(text)
+    }
+
+    /// Reads `Name: value`; the name is a token, the value has no control characters (RFC 9110 §5.1, §5.5).
+    static func header(_ text: String, as name: String) throws(FerryError) -> RequestHeader {
+        guard !text.utf8.contains(where: { $0 == 10 || $0 == 13 }) else {
+            throw .usage("\(name): a header field must not hold a line break")
+        }
+        guard let colon = text.utf8.firstIndex(of: 58) else {
+            throw .usage("\(name): a header field looks like 'Name: value', and this one has no colon")
+        }
+        let field = String(text[..<colon])
+        guard !field.isEmpty, field.utf8.allSatisfy(Self.isTokenCharacter) else {
+            throw .usage("\(name): the name before the colon is no name of a header field")
+        }
+        var value = text[text.index(after: colon)...]
+        while let first = value.first, first == " " || first == "\t" { value.removeFirst() }
+        while let last = value.last, last == " " || last == "\t" { value.removeLast() }
+        guard !value.utf8.contains(where: { ($0 < 32 && $0 != 9) || $0 == 127 }) else {
+            throw .usage("\(name): the value of \(field) holds a control character")
+        }
+        return RequestHeader(name: field, value: String(value))
+    }
+
+    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 48...57, 65...90, 97...122: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+
+    private static func noWord(_ value: String, _ words: [String], _ name: String) -> FerryError {
+        if let nearest = Suggestion.nearest(to: value, in: words) {
+            return .usage("\(name): '\(value.shown)' is unknown; did you mean '\(nearest)'?")
+        }
+        let list = words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
+        return .usage("\(name): '\(value.shown)' is unknown; it must be \(list)")
+    }
+}
+
+extension String {
+    /// The text without control and bidirectional characters, as it may reach a terminal.
+    var shown: String { FileName.display(self) }
+}

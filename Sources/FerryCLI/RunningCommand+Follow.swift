@@ -1,0 +1,112 @@
+import CFerryLinux
+import FerryControl
+import FerryCore
+import Glibc
+
+extension RunningCommand {
+    /// `ferry get`: queues, follows, prints the path of each file.
+    func get(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
+        try order.destination.prepare()
+        let session = try self.session()
+        let (added, _) = try self.queue(order, attach: true, session: session)
+        var jobs: [JobID] = []
+        var done = 0
+        for entry in added {
+            if let note = entry.note { self.console.note(note.shown) }
+            switch entry.outcome {
+            case .skipped:
+                done += 1
+            case .alreadyComplete:
+                done += 1
+                if let job = entry.job { try self.answer(job) }
+            case .new, .same, .resumed:
+                guard let job = entry.job else { throw Session.unexpected() }
+                if !jobs.contains(job.id) { jobs.append(job.id) }
+            }
+        }
+        self.console.out.flush()
+        guard !jobs.isEmpty else { return .success }
+        var follower = Follower(.jobs(jobs), session: session, console: self.console, printsPaths: true)
+        let end = try follower.run()
+        return self.conclude(end, follower.state, session: session, successes: done)
+    }
+
+    /// `ferry wait`.
+    func wait(_ jobs: [JobID], timeout: Duration?) throws(FerryError) -> ExitStatus {
+        let session = try self.session()
+        var follower = Follower(
+            .jobs(jobs),
+            session: session,
+            console: self.console,
+            printsPaths: false,
+            timeout: timeout
+        )
+        let end = try follower.run()
+        return self.conclude(end, follower.state, session: session)
+    }
+
+    /// `ferry run`.
+    func runQueue(untilEmpty: Bool) throws(FerryError) -> ExitStatus {
+        let session = try self.session()
+        if session.hasDaemon {
+            self.console.note("a daemon works on this queue already; showing what it does")
+        }
+        var follower = Follower(
+            .queue,
+            session: session,
+            console: self.console,
+            printsPaths: false,
+            untilEmpty: untilEmpty
+        )
+        let end = try follower.run()
+        return self.conclude(end, follower.state, session: session)
+    }
+
+    /// Says what is left to say and gives the status; after a signal the process ends by that signal.
+    private func conclude(
+        _ end: Follower.End,
+        _ state: FollowState,
+        session: Session,
+        successes: Int = 0
+    ) -> ExitStatus {
+        switch end {
+        case .finished:
+            let status = state.exitStatus(successes: successes)
+            if status == .notFinished {
+                let paused = state.openJobs.map(\.description).joined(separator: " ")
+                self.console.note("paused: \(paused)\n'ferry resume \(paused)' queues that again")
+            }
+            return status
+        case .timedOut:
+            self.console.note("the time is over; not all jobs have ended")
+            return .notFinished
+        case .signal(let signal):
+            self.console.note(Self.farewell(self.name, hasDaemon: session.hasDaemon))
+            self.console.out.flush()
+            self.console.err.flush()
+            session.client.close()
+            ferry_die_by_signal(signal)
+            Glibc.exit(128 + signal)  // the way a shell writes it; reached only if the signal did not end us
+        }
+    }
+
+    /// How to go on after a command was left.
+    static func farewell(_ command: CommandName, hasDaemon: Bool) -> String {
+        if hasDaemon {
+            return "left; the daemon goes on with the queue\n'ferry list' shows it"
+        }
+        let again =
+            command == .run
+            ? "'ferry run' goes on" : "the same command again goes on, and so does 'ferry run'"
+        return "stopped; what was fetched is kept\n\(again); 'ferry list' shows the queue"
+    }
+
+    /// A job that was complete before: its path, or its document.
+    private func answer(_ job: JobDocument) throws(FerryError) {
+        if self.console.json {
+            try self.console.print(json: job)
+        } else if let path = job.path {
+            self.console.out.line(path)
+        }
+    }
+}

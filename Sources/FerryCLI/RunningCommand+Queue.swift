@@ -1,0 +1,114 @@
+import FerryControl
+import FerryCore
+
+extension RunningCommand {
+    /// `ferry add`: prints the numbers of the jobs.
+    func add(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
+        try order.destination.prepare()
+        let (added, isRunning) = try self.queue(order, attach: false, session: try self.session())
+        for entry in added {
+            if let note = entry.note { self.console.note(note.shown) }
+            guard let job = entry.job else { continue }
+            if self.console.json {
+                try self.console.print(json: job)
+            } else {
+                self.console.out.line("\(job.id)")
+            }
+        }
+        let open = added.filter { [.new, .same].contains($0.outcome) }
+        if !isRunning, !open.isEmpty { self.sayNothingRuns() }
+        return .success
+    }
+
+    /// Sends an order to the service.
+    func queue(
+        _ order: TransferOrder,
+        attach: Bool,
+        session: Session
+    ) throws(FerryError) -> (added: [AddedJob], isRunning: Bool) {
+        let response = try session.call(.add(requests: order.requests, attach: attach))
+        guard case .added(let added, let isRunning) = response, added.count == order.requests.count else {
+            throw Session.unexpected()
+        }
+        return (added, isRunning)
+    }
+
+    /// `ferry pause` and the like.
+    func steer(_ request: ControlRequest) throws(FerryError) -> ExitStatus {
+        guard case .steered(let jobs, let isRunning) = try self.session().call(request) else {
+            throw Session.unexpected()
+        }
+        for job in jobs {
+            if let error = job.error {
+                self.console.error("job \(job.id): \(error.shown)")
+            } else if self.console.verbose {
+                self.console.note("job \(job.id): \(job.state?.rawValue ?? "removed")")
+            }
+        }
+        if jobs.isEmpty, self.console.verbose { self.console.note("no such jobs") }
+        let failed = jobs.count { $0.error != nil }
+        if !isRunning, [.resume, .retry].contains(self.name), failed < jobs.count { self.sayNothingRuns() }
+        return ExitStatus.of(completed: jobs.count - failed, failed: failed)
+    }
+
+    /// `ferry list`.
+    func list(_ request: ControlRequest) throws(FerryError) -> ExitStatus {
+        guard case .jobs(let jobs, let counts) = try self.session().call(request) else {
+            throw Session.unexpected()
+        }
+        if self.console.json {
+            try self.console.print(json: ListDocument(jobs: jobs, counts: counts))
+            return .success
+        }
+        let columns = self.console.outColumns
+        let table = JobTable(width: columns > 0 ? columns : nil, style: self.console.outStyle)
+        for line in table.lines(jobs, counts: counts, now: .now) { self.console.out.line(line) }
+        return .success
+    }
+
+    /// `ferry show`.
+    func show(_ id: JobID) throws(FerryError) -> ExitStatus {
+        guard case .job(let job) = try self.session().call(.show(job: id)) else { throw Session.unexpected() }
+        if self.console.json {
+            try self.console.print(json: job)
+        } else {
+            for line in JobDetails.lines(job, now: .now, time: JobText.time) { self.console.out.line(line) }
+        }
+        return .success
+    }
+
+    /// `ferry log`.
+    func log(_ id: JobID) throws(FerryError) -> ExitStatus {
+        guard case .log(let job, let attempts, let events) = try self.session().call(.log(job: id)) else {
+            throw Session.unexpected()
+        }
+        if self.console.json {
+            try self.console.print(json: LogDocument(job: job, attempts: attempts, events: events))
+        } else {
+            for line in JobDetails.log(attempts, events, time: JobText.time) { self.console.out.line(line) }
+        }
+        return .success
+    }
+
+    private func sayNothingRuns() {
+        self.console.note(
+            "nothing will run this yet, since no daemon works on the queue\n"
+                + "'ferry run' carries the queue out, and 'ferry daemon' keeps doing so"
+        )
+    }
+}
+
+/// `ferry list --json`.
+struct ListDocument: Encodable {
+    var type = "list"
+    var jobs: [JobDocument]
+    var counts: CountsDocument
+}
+
+/// `ferry log --json`.
+struct LogDocument: Encodable {
+    var type = "log"
+    var job: JobDocument
+    var attempts: [AttemptDocument]
+    var events: [EventDocument]
+}

@@ -1,0 +1,135 @@
+import FerryControl
+import FerryCore
+import Testing
+
+@testable import FerryCLI
+
+@Suite struct InvocationTests {
+    static let bad: [([String], String)] = [
+        (["get"], "ferry get needs a URL"),
+        (["add", ""], "ferry add: a URL is empty"),
+        (["get", "-o", "f", "a", "b"], "-o names one file, but there are 2 URLs; -d DIR names a folder"),
+        (["get", "-o", "f", "-o", "g", "a"], "ferry get takes only one -o; use a command for each file"),
+        (
+            ["get", "-o", "-", "a"],
+            "-o - is not possible: ferry writes files that it can resume, not to standard output"
+        ),
+        (["get", "-o", "d/", "a"], "-o: 'd/' names a folder, not a file; -d DIR names the folder"),
+        (["get", "-o", "d/..", "a"], "-o: 'd/..' names a folder, not a file; -d DIR names the folder"),
+        (
+            ["get", "-o", String(repeating: "n", count: 256), "a"],
+            "-o: the file's name is longer than 255 bytes"
+        ),
+        (
+            ["get", "--cacert", "/nowhere/ca.pem", "a"],
+            "--cacert: '/nowhere/ca.pem' cannot be read: No such file or directory"
+        ),
+        (["get", "--cacert", "/", "a"], "--cacert: '/' is no file"),
+        (["show"], "ferry show needs the number of one job"),
+        (["log", "1", "2"], "ferry log needs the number of one job"),
+        (["show", "x"], "'x' is no number of a job; 'ferry list' shows them"),
+        (["show", "0"], "'0' is no number of a job; 'ferry list' shows them"),
+        (["wait"], "ferry wait needs the number of a job"),
+        (["list", "3"], "ferry list takes no operand such as '3'"),
+        (["run", "now"], "ferry run takes no operand such as 'now'"),
+        (["list", "--limit", "0"], "--limit: there is nothing to list with a limit of 0"),
+        (["pause"], "ferry pause needs numbers of jobs, --state or --all"),
+        (["cancel", "1", "--all"], "ferry cancel takes only one of numbers of jobs, --state or --all"),
+        (["help", "gett"], "ferry help: 'gett' is no command"),
+    ]
+
+    @Test(arguments: bad)
+    func `wrong use is one clear sentence and status 2`(words: [String], message: String) {
+        let error = #expect(throws: FerryError.self) { try invocation(words) }
+        #expect(error == .usage(message))
+    }
+
+    static let destinations: [([String], directory: String, output: String?)] = [
+        ([], "/home/u", nil),
+        (["-d", "x"], "/home/u/x", nil),
+        (["-d", "/x/./y//"], "/x/y", nil),
+        (["-o", "f"], "/home/u", "/home/u/f"),
+        (["-o", "./s/f"], "/home/u/s", "/home/u/s/f"),
+        (["-o", "/f"], "/", "/f"),
+        (["-d", "x", "-o", "f"], "/home/u/x", "/home/u/x/f"),
+        (["-d", "x", "-o", "s/f"], "/home/u/x/s", "/home/u/x/s/f"),
+        (["-d", "/x", "-o", "/y/f"], "/y", "/y/f"),
+    ]
+
+    @Test(arguments: destinations)
+    func `paths are made absolute`(options: [String], directory: String, output: String?) throws {
+        guard case .add(let order) = try invocation(["add"] + options + ["u"]) else {
+            Issue.record("no add")
+            return
+        }
+        #expect(order.requests.map(\.directory) == [directory])
+        #expect(order.requests.map(\.output) == [output])
+    }
+
+    @Test(arguments: [
+        ("/a/../b", "/b"), ("/link/../b", "/link/../b"), ("/../a", "/a"), ("/a/b/../../c", "/c"), ("/", "/"),
+        ("/link/../../b", "/link/../../b"), ("/.//a/.", "/a"),
+    ])
+    func `dots leave a path only where no link stands before them`(path: String, expected: String) {
+        #expect(Surroundings.normalise(path) { $0 != "/link" } == expected)
+    }
+
+    @Test func `get keeps the caller's surroundings with each job`() throws {
+        let caller = surroundings([
+            "http_proxy": "http://p:1", "HTTP_PROXY": "http://evil", "HTTPS_PROXY": "http://p:2",
+            "ALL_PROXY": "",
+            "all_proxy": "socks5://p", "NO_PROXY": "localhost", "SSL_CERT_FILE": "ca/all.pem",
+        ])
+        let words = [
+            "get", "-d", "in", "--if-exists", "skip", "-H", "A:  1 ", "--allow-http", "--attempts", "3",
+            "https://a/x", "example.org/y",
+        ]
+        guard case .get(let order) = try invocation(words, in: caller) else {
+            Issue.record("no get")
+            return
+        }
+        var expected = JobRequest(
+            url: "https://a/x",
+            directory: "/home/u/in",
+            ifExists: .skip,
+            headers: [RequestHeader(name: "A", value: "1")],
+            allowHTTP: true,
+            caFile: "/home/u/ca/all.pem",
+            attempts: 3,
+            umask: 0o027,
+            proxy: ProxyEnvironment(
+                http: "http://p:1",
+                https: "http://p:2",
+                all: "socks5://p",
+                no: "localhost"
+            ),
+            foreground: true
+        )
+        var second = expected
+        second.url = "example.org/y"
+        #expect(order.requests == [expected, second])
+        expected.foreground = false
+        guard case .add(let added) = try invocation(["add"] + words.dropFirst(), in: caller) else {
+            Issue.record("no add")
+            return
+        }
+        #expect(added.requests.first == expected)
+    }
+
+    @Test func `selectors take numbers, states or all`() throws {
+        guard case .steer(.pause, let numbers, false) = try invocation(["pause", "3", "1", "3"]),
+            case .steer(.cancel, let states, true) = try invocation([
+                "cancel", "--keep-partial", "--state", "paused,failed",
+            ]),
+            case .steer(.retry, let all, false) = try invocation(["retry", "--all"]),
+            case .list(let listed, "h", 5, true) = try invocation(["list", "--host=h", "--limit=5", "--all"])
+        else {
+            Issue.record("other commands")
+            return
+        }
+        #expect(numbers == Selector(jobs: [JobID(rawValue: 3), JobID(rawValue: 1)]))
+        #expect(states == Selector(states: [.paused, .failed]))
+        #expect(all == Selector(all: true))
+        #expect(listed == Selector(all: true))
+    }
+}
