@@ -211,6 +211,11 @@ import Testing
             expected: .bad("the server sent Content-Length 1000 for a range of 600 bytes")
         ),
         Part(
+            what: "a length below the range's",
+            fields: [("Content-Range", "bytes 400-999/1000"), ("ETag", "\"a\""), ("Content-Length", "599")],
+            expected: .bad("the server sent Content-Length 599 for a range of 600 bytes")
+        ),
+        Part(
             what: "two lengths",
             fields: [
                 ("Content-Range", "bytes 400-999/1000"), ("ETag", "\"a\""), ("Content-Length", "600, 601"),
