@@ -128,10 +128,11 @@ struct DownloadTransfer: Sendable {
         var address = parsed.address
         var plan = RedirectPlan()
         var statuses: [Int] = []
+        var carriesSecrets = true
         if let refusal = policy.refusal(of: address.origin) { throw TransferFailure(.policy(refusal)) }
         while true {
             let fields =
-                self.userFields(origin: parsed.address.origin, to: address.origin)
+                self.userFields(withSecrets: carriesSecrets)
                 + ResumePlan.requestFields(offset: offset, stored: stored) + conditions
                 + [ResponseHead.Field(name: "Accept-Encoding", value: "identity")]
             let exchange = self.services.loop.open(self.httpRequest(address, fields: fields))
@@ -164,7 +165,9 @@ struct DownloadTransfer: Sendable {
             statuses.append(head.status)
             let target = head.first("Location").flatMap { URLParser.resolve($0, against: address) }
             switch plan.next(status: head.status, from: address, to: target, policy: policy) {
-            case .follow(let next, dropsCredentials: _): address = next
+            case .follow(let next, dropsCredentials: let drops):
+                address = next
+                carriesSecrets = !drops
             case .refuse(let why): throw TransferFailure(.policy(why))
             case .broken(let why): throw TransferFailure(.redirect(why))
             }
@@ -181,10 +184,10 @@ struct DownloadTransfer: Sendable {
         return request
     }
 
-    /// The user's `-H` fields that may go to an origin: all of them to the job's own, few to any other.
-    private func userFields(origin: Origin, to target: Origin) -> [ResponseHead.Field] {
+    /// The user's `-H` fields: all of them while the job's own origin is asked, the harmless ones elsewhere.
+    private func userFields(withSecrets: Bool) -> [ResponseHead.Field] {
         self.request.headers
-            .filter { origin == target || RedirectPlan.mayCross(header: $0.name) }
+            .filter { withSecrets || RedirectPlan.mayCross(header: $0.name) }
             .map { ResponseHead.Field(name: $0.name, value: $0.value) }
     }
 
