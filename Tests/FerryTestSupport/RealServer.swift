@@ -77,9 +77,14 @@ public final class RealServer: Sendable {
         self.process.pid
     }
 
-    /// Kills the server with its workers; repeating it does nothing.
+    /// Kills the server with its workers, and returns when its ports refuse; repeating it does nothing.
     public func stop() {
         self.process.kill()
+        let end = ContinuousClock.now + .seconds(10)
+        while answersOnLoopback(port: self.plainPort) || answersOnLoopback(port: self.securePort) {
+            guard ContinuousClock.now < end else { return }
+            _ = poll(nil, 0, 5)
+        }
     }
 
     /// Connects until somebody answers; a server tells no one when it listens.

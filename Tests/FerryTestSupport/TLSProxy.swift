@@ -28,5 +28,6 @@ final class TLSProxy: Sendable {
 
     func stop() {
         self.process.kill()
+        _ = self.process.output.waitBlocking(timeout: .seconds(10)) { $0.ending }
     }
 }
