@@ -26,9 +26,9 @@ final class Connection {
         let code = sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
         guard let handle else { throw StoreError(extendedCode: SQLITE_NOMEM, path: path) }
         guard code == SQLITE_OK else {
-            let detail = String(cString: sqlite3_errmsg(handle))
+            let error = StoreError(code, of: handle, path: path)
             _ = sqlite3_close_v2(handle)  // an unopened handle; nothing can fail that matters
-            throw StoreError(extendedCode: code, path: path, detail: detail)
+            throw error
         }
         self.handle = handle
         self.path = path
@@ -57,11 +57,7 @@ final class Connection {
     func execute(_ script: String) throws(StoreError) {
         let code = sqlite3_exec(self.handle, script, nil, nil, nil)
         guard code == SQLITE_OK else {
-            throw StoreError(
-                extendedCode: code,
-                path: self.path,
-                detail: String(cString: sqlite3_errmsg(self.handle))
-            )
+            throw StoreError(code, of: self.handle, path: self.path)
         }
     }
 

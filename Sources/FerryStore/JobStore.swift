@@ -81,8 +81,8 @@ public final class JobStore: Sendable {
 
     /// Ends the use of the database: finishes accepted writes, marks it clean, empties the write-ahead log.
     ///
-    /// Blocks until that is done. A second call does nothing. Without it, the next start finds all that was
-    /// written and checks the file.
+    /// Blocks until that is done, so it must not be called from a closure of the store. A second call does
+    /// nothing. Without it, the next start finds all that was written and checks the file.
     public func close() {
         self.inbox.withLock { $0.isOpen = false }
         self.reader.sync { $0 = nil }

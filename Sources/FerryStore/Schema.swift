@@ -65,7 +65,7 @@ enum Schema {
         -- The request as JSON, without secrets. The fingerprint is a digest of the whole URL.
         CREATE TABLE job_request (
             job INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
-            request TEXT NOT NULL CHECK (json_valid(request)),
+            request TEXT NOT NULL,
             profile TEXT,
             url_fingerprint TEXT NOT NULL,
             directory TEXT NOT NULL,
@@ -90,7 +90,7 @@ enum Schema {
             partial_name TEXT NOT NULL,
             device INTEGER,
             inode INTEGER,
-            remote TEXT NOT NULL CHECK (json_valid(remote)),
+            remote TEXT NOT NULL,
             final_url TEXT,
             PRIMARY KEY (job, generation),
             CHECK ((device IS NULL) = (inode IS NULL))
@@ -125,7 +125,7 @@ enum Schema {
             protocol TEXT NOT NULL,
             url TEXT,
             upload_offset INTEGER NOT NULL CHECK (upload_offset >= 0),
-            parts TEXT CHECK (json_valid(parts)),
+            parts TEXT,
             source_path TEXT,
             source_device INTEGER,
             source_inode INTEGER,
@@ -171,7 +171,7 @@ enum Schema {
                 ('queued', 'running', 'waiting', 'paused', 'failed', 'completed', 'cancelled')),
             reason TEXT,
             message TEXT,
-            detail TEXT CHECK (json_valid(detail))
+            detail TEXT
         ) STRICT;
         CREATE INDEX event_job ON event (job, seq) WHERE job IS NOT NULL;
         CREATE INDEX event_loose ON event (time) WHERE job IS NULL OR kind = 'removed';
@@ -189,7 +189,7 @@ enum Schema {
             host TEXT PRIMARY KEY,
             paused_until INTEGER,
             backoff_level INTEGER NOT NULL CHECK (backoff_level >= 0),
-            learned TEXT NOT NULL CHECK (json_valid(learned))
+            learned TEXT NOT NULL
         ) STRICT, WITHOUT ROWID;
 
         -- What was put in place; outlives the job, whose number is never given again.
@@ -199,7 +199,7 @@ enum Schema {
             inode INTEGER NOT NULL,
             size INTEGER NOT NULL CHECK (size >= 0),
             mtime_ns INTEGER NOT NULL,
-            remote TEXT NOT NULL CHECK (json_valid(remote)),
+            remote TEXT NOT NULL,
             job INTEGER,
             url_fingerprint TEXT
         ) STRICT, WITHOUT ROWID;
@@ -227,8 +227,8 @@ enum Schema {
         CREATE TABLE import_item (
             import INTEGER NOT NULL REFERENCES import (id) ON DELETE CASCADE,
             number INTEGER NOT NULL CHECK (number >= 0),
-            item TEXT NOT NULL CHECK (json_valid(item)),
-            secret TEXT CHECK (json_valid(secret)),
+            item TEXT NOT NULL,
+            secret TEXT,
             PRIMARY KEY (import, number)
         ) STRICT, WITHOUT ROWID;
 

@@ -31,6 +31,7 @@ extension Optional: SQLBindable where Wrapped: SQLBindable {
 /// A prepared statement of one connection; used by one thread at a time, and reset before it is used again.
 final class Statement {
     private let handle: OpaquePointer
+    private let database: OpaquePointer
     private let path: String
 
     init(_ sql: String, database: OpaquePointer, path: String) throws(StoreError) {
@@ -45,6 +46,7 @@ final class Statement {
             )
         }
         self.handle = handle
+        self.database = database
         self.path = path
     }
 
@@ -108,8 +110,7 @@ final class Statement {
     }
 
     private func error(_ code: Int32) -> StoreError {
-        let detail = sqlite3_errmsg(sqlite3_db_handle(self.handle)).map { String(cString: $0) }
-        return StoreError(extendedCode: code, path: self.path, detail: detail)
+        StoreError(code, of: self.database, path: self.path)
     }
 }
 

@@ -1,5 +1,6 @@
 import CSQLite
 public import FerryCore
+import Glibc
 
 /// What SQLite said when a read or a write of the job database failed.
 ///
@@ -12,12 +13,25 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     public let path: String
     /// SQLite's own words.
     public let detail: String
+    /// The operating system's error number where `extendedCode` is an I/O error; else 0.
+    public let systemError: Int32
 
     /// Makes an error of a result code; `detail` is SQLite's text for the code where none is given.
-    public init(extendedCode: Int32, path: String, detail: String? = nil) {
+    public init(extendedCode: Int32, path: String, detail: String? = nil, systemError: Int32 = 0) {
         self.extendedCode = extendedCode
         self.path = path
         self.detail = detail ?? String(cString: sqlite3_errstr(extendedCode))
+        self.systemError = systemError
+    }
+
+    /// What the last call on a connection gave.
+    init(_ code: Int32, of database: OpaquePointer, path: String) {
+        self.init(
+            extendedCode: code,
+            path: path,
+            detail: String(cString: sqlite3_errmsg(database)),
+            systemError: code & 0xff == SQLITE_IOERR ? sqlite3_system_errno(database) : 0
+        )
     }
 
     /// The primary result code, the low eight bits.
@@ -25,8 +39,11 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
 
     /// Whether space is missing: nothing is damaged, and the same write can succeed later.
     ///
-    /// True for SQLITE_FULL (ENOSPC and, in some calls, EDQUOT).
-    public var isDiskFull: Bool { self.code == SQLITE_FULL }
+    /// SQLite turns ENOSPC of a write into SQLITE_FULL, but leaves a used-up quota and a log index that cannot
+    /// grow as I/O errors.
+    public var isDiskFull: Bool {
+        self.code == SQLITE_FULL || self.systemError == ENOSPC || self.systemError == EDQUOT
+    }
 
     /// Whether the file's content is wrong, so that trying again cannot help.
     public var isDamage: Bool { self.code == SQLITE_CORRUPT || self.code == SQLITE_NOTADB }
@@ -37,7 +54,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The form for a command: what happened to which file, and what helps.
     public var ferryError: FerryError {
         switch self.code {
-        case SQLITE_FULL:
+        case _ where self.isDiskFull:
             self.database("there is no space to write the job database \(self.path)", "Free some space")
         case SQLITE_NOTADB:
             self.database("\(self.path) is no job database of Ferry: \(self.detail)", StoreError.moveAway)

@@ -16,6 +16,8 @@ struct StoreFile {
     /// The key in `meta` that tells whether the last user closed the database.
     static let cleanKey = "clean"
 
+    private static let foreign = "the file belongs to another program"
+
     let directory: String
     let migrations: [String]
 
@@ -70,7 +72,11 @@ struct StoreFile {
                 let strangers = try connection.rows("PRAGMA foreign_key_check") { row in
                     "\(row.text()): row \(row.optionalInteger() ?? 0) refers to a missing row of \(row.text())"
                 }
-                return strangers.isEmpty ? lines : lines.filter { $0 != "ok" } + strangers
+                var wrong = lines.filter { $0 != "ok" } + strangers
+                if try connection.number("PRAGMA application_id") != Schema.applicationID {
+                    wrong.append(StoreFile.foreign)
+                }
+                return wrong.isEmpty ? ["ok"] : wrong
             } catch let error as StoreError where error.isDamage {
                 return [error.detail]
             }
@@ -108,7 +114,7 @@ struct StoreFile {
             throw StoreError(
                 extendedCode: SQLITE_NOTADB,
                 path: self.path,
-                detail: "the file belongs to another program"
+                detail: StoreFile.foreign
             )
         }
         guard version <= self.migrations.count else {
