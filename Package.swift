@@ -46,6 +46,7 @@ let package = Package(
             name: "FerryTestSupport",
             dependencies: ["CFerryLinux"],
             path: "Tests/FerryTestSupport",
+            exclude: ["tls-proxy.py"],
             swiftSettings: settings
         ),
         tests("FerryCoreTests", ["FerryCore"]),
