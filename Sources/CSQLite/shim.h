@@ -11,7 +11,8 @@ static inline int ferry_sqlite_db_config(sqlite3 *db, int option, int on) {
 }
 
 /* sqlite3_bind_text64() of UTF-8 that SQLite copies at once. */
-static inline int ferry_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, sqlite3_uint64 length) {
+static inline int
+ferry_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, sqlite3_uint64 length) {
     return sqlite3_bind_text64(statement, index, text, length, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 

@@ -117,6 +117,13 @@ struct StoreFile {
                 detail: StoreFile.foreign
             )
         }
+        guard version >= 1 else {
+            throw StoreError(
+                extendedCode: SQLITE_CORRUPT,
+                path: self.path,
+                detail: "its version is \(version)"
+            )
+        }
         guard version <= self.migrations.count else {
             throw FerryError(
                 .database,

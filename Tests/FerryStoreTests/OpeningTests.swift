@@ -136,6 +136,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [-1, 0]) func `a database with an impossible version is refused`(version: Int)
+        async throws
+    {
+        try await withFolder { folder in
+            try await self.makeDatabase(folder)
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute(
+                "PRAGMA user_version = \(version)"
+            )
+            #expect(try self.refusal(folder).message.contains("its version is \(version)"))
+        }
+    }
+
     @Test func `a damaged database is refused after an unclean end, and check says what is wrong`()
         async throws
     {
