@@ -31,6 +31,7 @@ CREATE TABLE job (
     attempts INTEGER NOT NULL CHECK (attempts >= 0),
     transient_tries INTEGER NOT NULL CHECK (transient_tries >= 0),
     doubtful_tries INTEGER NOT NULL CHECK (doubtful_tries >= 0),
+    forgiven_attempts INTEGER NOT NULL CHECK (forgiven_attempts >= 0),
     restarts INTEGER NOT NULL CHECK (restarts >= 0),
     progress_at INTEGER,
     best_bytes INTEGER NOT NULL CHECK (best_bytes >= 0),
@@ -48,9 +49,9 @@ CREATE TABLE job (
     CHECK ((failure_reason IS NOT NULL) = (state = 'failed')),
     CHECK ((finished_at IS NOT NULL) = (state IN ('failed', 'completed', 'cancelled')))
 ) STRICT;
-INSERT INTO job VALUES(1,NULL,'download','running','transferring',NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/a.iso','/data/a.iso',NULL,NULL,1,0,0,0,NULL,0,4194304,1048576,1800000000000,1800000001000,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO job VALUES(2,NULL,'download','waiting',NULL,'retry',NULL,'503 from example.org',NULL,0,'example.org:443','isos','https://example.org/b.iso',NULL,NULL,1800000060000,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO job VALUES(3,NULL,'download','completed',NULL,NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/c.iso',NULL,NULL,NULL,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,1800000009000,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(1,NULL,'download','running','transferring',NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/a.iso','/data/a.iso',NULL,NULL,1,0,0,0,0,NULL,0,4194304,1048576,1800000000000,1800000001000,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(2,NULL,'download','waiting',NULL,'retry',NULL,'503 from example.org',NULL,0,'example.org:443','isos','https://example.org/b.iso',NULL,NULL,1800000060000,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(3,NULL,'download','completed',NULL,NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/c.iso',NULL,NULL,NULL,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,1800000009000,NULL,NULL,NULL,NULL);
 CREATE TABLE job_request (
     job INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
     request TEXT NOT NULL,

@@ -27,10 +27,8 @@ struct ServiceHandler: ControlHandler {
     func handle(_ request: ControlRequest, from client: ClientID) async throws(FerryError) -> ControlResponse {
         do {
             return try await self.answer(request, Engine.ClientKey(rawValue: client.rawValue), client)
-        } catch let error as FerryError {
-            throw error
         } catch {
-            throw FerryError(.localIO, "\(error)", exitStatus: .failed)
+            throw error.asFerryError
         }
     }
 

@@ -79,8 +79,7 @@ final class ServiceLife: Sendable {
             do {
                 try await engine.start()
             } catch {
-                let failed = error as? FerryError ?? FerryError(.database, "\(error)", exitStatus: .database)
-                failure.withLock { $0 = failed }
+                failure.withLock { $0 = error.asFerryError }
             }
         }
         if let failed = failure.withLock({ $0 }) { throw failed }

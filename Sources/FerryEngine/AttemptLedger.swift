@@ -74,7 +74,8 @@ struct AttemptLedger: Sendable {
                     attempts: job.attempts,
                     transientTries: job.transientTries,
                     doubtfulTries: job.doubtfulTries,
-                    progressAt: job.progressAt ?? job.createdAt
+                    progressAt: job.progressAt ?? job.createdAt,
+                    forgivenAttempts: job.forgivenAttempts
                 ),
                 now: now,
                 random: { Double.random(in: 0..<1) }
@@ -125,7 +126,9 @@ struct AttemptLedger: Sendable {
         return try await self.services.store.write { transaction in
             let outcome = event == .pause ? "paused" : "interrupted"
             try Self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
-            let result = try JobLedger.apply(event, to: running.id, in: transaction, at: now)
+            let result = try JobLedger.apply(event, to: running.id, in: transaction, at: now) {
+                $0.forgivenAttempts += 1
+            }
             return Self.changes(result)
         }
     }
@@ -157,5 +160,6 @@ extension JobRecord {
     mutating func keep(_ state: RetryState) {
         self.transientTries = state.transientTries
         self.doubtfulTries = state.doubtfulTries
+        self.forgivenAttempts = state.forgivenAttempts
     }
 }

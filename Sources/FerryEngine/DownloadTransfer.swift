@@ -27,10 +27,8 @@ struct DownloadTransfer: Sendable {
         } catch let error as SystemError {
             let cause = TransferCause.local(errno: error.errno, path: error.path)
             return .failed(TransferFailure(cause, message: error.description))
-        } catch let error as FerryError {
-            return .storeFailed(error)
         } catch {
-            return .storeFailed(FerryError(.database, "\(error)", exitStatus: .database))
+            return .storeFailed(error.asFerryError)
         }
     }
 

@@ -204,10 +204,8 @@ public actor Engine {
                 } else {
                     throw FerryError(.database, "the job's request is missing", exitStatus: .database)
                 }
-            } catch let error as FerryError {
-                end = .storeFailed(error)
             } catch {
-                end = .storeFailed(FerryError(.database, "\(error)", exitStatus: .database))
+                end = .storeFailed(error.asFerryError)
             }
             await self.finish(running, end)
         }

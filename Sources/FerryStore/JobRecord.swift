@@ -43,6 +43,8 @@ public struct JobRecord: Sendable, Equatable {
     public var transientTries: Int
     /// Doubtful failures since the last progress.
     public var doubtfulTries: Int
+    /// Tries that do not count against a limit: ended by the service, a full disk, or at the server's wish.
+    public var forgivenAttempts: Int
     /// Starts from 0 because the object changed.
     public var restarts: Int
     /// When it last had more durable bytes than ever before.
@@ -89,6 +91,7 @@ public struct JobRecord: Sendable, Equatable {
         attempts: Int = 0,
         transientTries: Int = 0,
         doubtfulTries: Int = 0,
+        forgivenAttempts: Int = 0,
         restarts: Int = 0,
         progressAt: Timestamp? = nil,
         bestBytes: Int64 = 0,
@@ -121,6 +124,7 @@ public struct JobRecord: Sendable, Equatable {
         self.attempts = attempts
         self.transientTries = transientTries
         self.doubtfulTries = doubtfulTries
+        self.forgivenAttempts = forgivenAttempts
         self.restarts = restarts
         self.progressAt = progressAt
         self.bestBytes = bestBytes
@@ -141,8 +145,8 @@ extension JobRecord {
     static let columns = """
         job.id, job.session, job.kind, job.state, job.phase, job.wait_reason, job.failure_reason, \
         job.message, job.advice, job.priority, job.host, job.group_name, job.url, job.path, job.not_before, \
-        job.next_try, job.attempts, job.transient_tries, job.doubtful_tries, job.restarts, job.progress_at, \
-        job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
+        job.next_try, job.attempts, job.transient_tries, job.doubtful_tries, \
+        job.forgiven_attempts, job.restarts, job.progress_at, job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
         job.finished_at, job.length_proved, job.http_version, job.content_encoding, job.protocol
         """
 
@@ -167,6 +171,7 @@ extension JobRecord {
             attempts: row.int(),
             transientTries: row.int(),
             doubtfulTries: row.int(),
+            forgivenAttempts: row.int(),
             restarts: row.int(),
             progressAt: row.optionalTime(),
             bestBytes: row.integer(),

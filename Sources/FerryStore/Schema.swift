@@ -40,6 +40,7 @@ enum Schema {
             attempts INTEGER NOT NULL CHECK (attempts >= 0),
             transient_tries INTEGER NOT NULL CHECK (transient_tries >= 0),
             doubtful_tries INTEGER NOT NULL CHECK (doubtful_tries >= 0),
+            forgiven_attempts INTEGER NOT NULL CHECK (forgiven_attempts >= 0),
             restarts INTEGER NOT NULL CHECK (restarts >= 0),
             progress_at INTEGER,
             best_bytes INTEGER NOT NULL CHECK (best_bytes >= 0),
