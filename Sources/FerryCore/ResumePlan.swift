@@ -39,11 +39,11 @@ public enum ResumePlan {
         case 206:
             self.judgePart(head, offset: offset, stored: stored, now: now)
         case 304:
-            .bad("answered 304 to a request without conditions")
+            .bad("the server answered 304 to a request without conditions")
         case 204, 205:
-            .bad("answered \(head.status), which has no body")
+            .bad("the server answered \(head.status), which has no body")
         case 201...299:
-            .bad("answered \(head.status) instead of sending the file")
+            .bad("the server answered \(head.status) instead of sending the file")
         case 301, 302, 303, 307, 308:
             .redirect
         case 412 where offset > 0:
@@ -53,7 +53,7 @@ public enum ResumePlan {
         case 300...599:
             .refused
         default:
-            .bad("answered with status \(head.status)")
+            .bad("the server answered with status \(head.status)")
         }
     }
 
@@ -67,19 +67,20 @@ public enum ResumePlan {
         switch MessageLength(head: head) {
         case .length(let value): length = value
         case .chunked, .untilClose, .none: length = nil
-        case .contradictory(let what): return .bad("sent \(what)")
+        case .contradictory(let what): return .bad("the server sent \(what)")
         }
         // Content-Range means nothing in a 200 (RFC 9110 §14.4), but a server that names a part may send one.
         if case .satisfied(let first, let last, let total)? = self.contentRange(head),
             first > 0 || total.map({ last + 1 < $0 }) ?? false
         {
-            return offset > 0 ? .askAgain(.unusableRange) : .bad("sent a part of the file as the whole")
+            return offset > 0
+                ? .askAgain(.unusableRange) : .bad("the server sent a part of the file as the whole")
         }
         var object = RemoteObject(head: head, totalBytes: length, now: now)
         if object.contentEncoding != nil { object.totalBytes = nil }  // the length counts coded bytes
         let comparison = stored?.compare(object)
         if self.isUnexpectedPage(object, stored: stored), comparison != .same {
-            return .bad("sent a web page instead of the file")
+            return .bad("the server sent a web page instead of the file")
         }
         guard offset > 0 else { return .whole(object, length: length, restart: nil) }
         if object.contentEncoding != nil, stored?.contentEncoding == nil {
@@ -94,10 +95,12 @@ public enum ResumePlan {
         stored: RemoteObject?,
         now: Timestamp
     ) -> AnswerVerdict {
-        guard offset > 0 else { return .bad("sent a part of the file without being asked for one") }
+        guard offset > 0 else {
+            return .bad("the server sent a part of the file without being asked for one")
+        }
         guard let stored else { return .askAgain(.unusableRange) }
         let bodyLength = MessageLength(head: head)
-        if case .contradictory(let what) = bodyLength { return .bad("sent \(what)") }
+        if case .contradictory(let what) = bodyLength { return .bad("the server sent \(what)") }
         guard case .satisfied(let first, let last, let total)? = self.contentRange(head) else {
             return .askAgain(.unusableRange)
         }
@@ -113,7 +116,7 @@ public enum ResumePlan {
         if last < offset { return .askAgain(.tooShort) }
         let range = ByteRange(start: first, end: last + 1)
         if case .length(let length) = bodyLength, length != range.count {
-            return .bad("sent Content-Length \(length) for a range of \(range.count) bytes")
+            return .bad("the server sent Content-Length \(length) for a range of \(range.count) bytes")
         }
         return .append(
             self.merge(stored, answer, proved: comparison == .same),

@@ -82,6 +82,8 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringCo
             minute: minute,
             second: second
         )
+        let midnight = Timestamp(year: year, month: month, day: day)
+        guard midnight.civil.date.day == day else { return nil }  // 30 February
         self.milliseconds = base.milliseconds + fraction - offset
     }
 

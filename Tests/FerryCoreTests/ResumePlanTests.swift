@@ -208,20 +208,25 @@ import Testing
         Part(
             what: "a length that is not the range's",
             fields: [("Content-Range", "bytes 400-999/1000"), ("ETag", "\"a\""), ("Content-Length", "1000")],
-            expected: .bad("sent Content-Length 1000 for a range of 600 bytes")
+            expected: .bad("the server sent Content-Length 1000 for a range of 600 bytes")
+        ),
+        Part(
+            what: "a length below the range's",
+            fields: [("Content-Range", "bytes 400-999/1000"), ("ETag", "\"a\""), ("Content-Length", "599")],
+            expected: .bad("the server sent Content-Length 599 for a range of 600 bytes")
         ),
         Part(
             what: "two lengths",
             fields: [
                 ("Content-Range", "bytes 400-999/1000"), ("ETag", "\"a\""), ("Content-Length", "600, 601"),
             ],
-            expected: .bad("sent two different lengths, 600 and 601")
+            expected: .bad("the server sent two different lengths, 600 and 601")
         ),
         Part(
             what: "a part unasked",
             fields: [("Content-Range", "bytes 0-999/1000"), ("ETag", "\"a\"")],
             offset: 0,
-            expected: .bad("sent a part of the file without being asked for one")
+            expected: .bad("the server sent a part of the file without being asked for one")
         ),
     ]
 
@@ -352,9 +357,15 @@ import Testing
     @Test func `a 200 that names a part is no whole file`() {
         let part = head(200, ["Content-Range": "bytes 400-999/1000", "ETag": "\"a\""])
         #expect(self.judge(part, offset: 400) == .askAgain(.unusableRange))
-        #expect(self.judge(part, offset: 0, stored: nil) == .bad("sent a part of the file as the whole"))
+        #expect(
+            self.judge(part, offset: 0, stored: nil)
+                == .bad("the server sent a part of the file as the whole")
+        )
         let short = head(200, ["Content-Range": "bytes 0-499/1000"])
-        #expect(self.judge(short, offset: 0, stored: nil) == .bad("sent a part of the file as the whole"))
+        #expect(
+            self.judge(short, offset: 0, stored: nil)
+                == .bad("the server sent a part of the file as the whole")
+        )
         let whole = head(200, ["Content-Range": "bytes 0-999/1000", "Content-Length": "1000"])
         guard case .whole(_, length: 1_000, restart: nil) = self.judge(whole, offset: 0, stored: nil) else {
             Issue.record("refused")
@@ -368,7 +379,7 @@ import Testing
     )
     func `a web page does not replace a file without proof`(type: String, offset: Int64) {
         let page = head(200, ["Content-Type": type, "Content-Length": "5120"])
-        let bad = AnswerVerdict.bad("sent a web page instead of the file")
+        let bad = AnswerVerdict.bad("the server sent a web page instead of the file")
         #expect(self.judge(page, offset: offset) == bad)
         let tagged = head(200, ["Content-Type": type, "ETag": "\"b\""])
         #expect(self.judge(tagged, offset: offset) == bad)
