@@ -37,6 +37,8 @@ public final class ControlServer: Sendable {
         var lineBytes = 16 << 20
         /// Events that may wait for one client.
         var outboxBytes = 8 << 20
+        /// How often a client whose request takes long is shown that the service lives.
+        var signOfLife = Duration.seconds(3)
         /// How long a stop waits for clients that read.
         var drain = Duration.seconds(1)
     }

@@ -39,6 +39,8 @@ struct ServerLoop {
     private var lastID: UInt64 = 0
     /// Until when nothing is accepted: no descriptor was left (accept(2), EMFILE).
     private var acceptsAfter: ContinuousClock.Instant?
+    /// When clients whose requests are being handled get a sign of life.
+    private var signOfLife: ContinuousClock.Instant?
     /// When a stop stops being patient.
     private var drainEnd: ContinuousClock.Instant?
 
@@ -59,6 +61,7 @@ struct ServerLoop {
                 }
                 if self.connections.isEmpty || ContinuousClock.now >= drainEnd { break }
             }
+            self.giveSignOfLife()
             self.wait()
         }
         for id in Array(self.connections.keys) { self.remove(id) }
@@ -80,6 +83,26 @@ struct ServerLoop {
         }
         for id in answered { self.connections[id]?.isBusy = false }
         for id in touched { self.advance(id) }
+    }
+
+    /// Sends an empty line, which says nothing, to those who wait for an answer.
+    ///
+    /// A command gives a service up that is silent for 10 s, and a large `add` on a slow disk takes longer.
+    private mutating func giveSignOfLife() {
+        let waiting = self.connections.values.filter { $0.isBusy && !$0.isHungUp }
+        if let signOfLife, ContinuousClock.now >= signOfLife {
+            for var connection in waiting where connection.output.isEmpty {
+                connection.output = [UInt8(ascii: "\n")]
+                self.send(&connection)
+                self.connections[connection.id] = connection
+            }
+            self.signOfLife = nil
+        }
+        if waiting.isEmpty {
+            self.signOfLife = nil
+        } else if self.signOfLife == nil {
+            self.signOfLife = .now + self.server.limits.signOfLife
+        }
     }
 
     /// Whether a stop need not wait for this connection.
@@ -111,7 +134,9 @@ struct ServerLoop {
 
     /// Milliseconds until a time of our own is due, -1 if none is.
     private var timeout: Int32 {
-        guard let due = [self.acceptsAfter, self.drainEnd].compactMap(\.self).min() else { return -1 }
+        guard let due = [self.acceptsAfter, self.drainEnd, self.signOfLife].compactMap(\.self).min() else {
+            return -1
+        }
         return Int32(max(0, ((due - .now) / Duration.milliseconds(1)).rounded(.up)))
     }
 

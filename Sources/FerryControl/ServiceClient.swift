@@ -47,7 +47,8 @@ public final class ServiceClient {
     ///
     /// What else arrives meanwhile is kept in order for ``receive()``.
     ///
-    /// - Throws: The service's error, or `no-service` if the service has gone or sends nothing for 10 s.
+    /// - Throws: The service's error, or `no-service` if the service has gone or sends nothing for 10 s; while it works on a
+    ///   request it sends a sign of life every few seconds.
     public func call(_ request: ControlRequest) throws(FerryError) -> ControlResponse {
         let id = try self.send(request)
         while true {

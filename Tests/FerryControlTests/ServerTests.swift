@@ -52,6 +52,27 @@ import Testing
         }
     }
 
+    @Test func `a client whose request takes long is shown that the service lives`() async throws {
+        let (gate, opener) = AsyncStream.makeStream(of: Void.self)
+        let handler = Recorder { _, _ async throws(FerryError) in
+            for await _ in gate { break }
+            return .done
+        }
+        let limits = ControlServer.Limits(signOfLife: .milliseconds(100))
+        try await withServer(handler, limits: limits) { _, folder in
+            let client = try RawClient(folder)
+            try client.send(1, .counts)
+            for _ in 0..<3 {
+                #expect(UnixSocket.wait(client.descriptor, for: POLLIN, until: .now + .seconds(30)))
+                var byte: UInt8 = 0
+                #expect(recv(client.descriptor, &byte, 1, 0) == 1)
+                #expect(byte == UInt8(ascii: "\n"))
+            }
+            opener.yield()
+            #expect(try client.line() == ServiceLine(id: 1, response: .done))
+        }
+    }
+
     @Test func `a failure travels with its code and exit status`() async throws {
         let error = FerryError(.database, "the database is damaged", exitStatus: .database)
         let handler = Recorder { _, _ async throws(FerryError) in throw error }
