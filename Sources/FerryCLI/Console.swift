@@ -21,9 +21,14 @@ final class Console {
     let environment: [String: String]
 
     /// Reads the options that all commands share.
-    init(_ arguments: Arguments, environment: [String: String]) {
-        self.out = Output(descriptor: 1)
-        self.err = Output(descriptor: 2)
+    init(
+        _ arguments: Arguments,
+        environment: [String: String],
+        out: Output = Output(descriptor: 1),
+        err: Output = Output(descriptor: 2)
+    ) {
+        self.out = out
+        self.err = err
         self.json = arguments.has(.json)
         self.quiet = arguments.has(.quiet)
         self.verbose = arguments.has(.verbose)
@@ -56,10 +61,13 @@ final class Console {
     }
 
     /// The columns of standard output's terminal, 0 where it is none.
-    var outColumns: Int { Int(ferry_terminal_columns(1)) }
+    var outColumns: Int { Int(ferry_terminal_columns(self.out.descriptor)) }
 
     /// The columns of standard error's terminal, 0 where it is none.
-    var errorColumns: Int { Int(ferry_terminal_columns(2)) }
+    var errorColumns: Int { Int(ferry_terminal_columns(self.err.descriptor)) }
+
+    /// The rows of standard error's terminal, 0 where it is none.
+    var errorRows: Int { Int(ferry_terminal_rows(self.err.descriptor)) }
 
     /// Writes what is held and ends the process.
     ///

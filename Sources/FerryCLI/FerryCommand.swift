@@ -14,7 +14,12 @@ public enum FerryCommand {
         do throws(FerryError) {
             let arguments = try ArgumentParser.parse(words)
             console = Console(arguments, environment: environment)
-            let command = try RunningCommand(arguments, console: console)
+            // Help is given even where the current folder is gone.
+            let surroundings =
+                [.help, .version].contains(arguments.command)
+                ? Surroundings(currentDirectory: "/", environment: environment, umask: 0)
+                : try Surroundings.current(environment)
+            let command = try RunningCommand(arguments, surroundings: surroundings, console: console)
             ferry_hide_arguments()
             console.exit(try command.run())
         } catch {
@@ -37,16 +42,12 @@ struct RunningCommand {
     let surroundings: Surroundings
     let console: Console
 
-    init(_ arguments: Arguments, console: Console) throws(FerryError) {
+    init(_ arguments: Arguments, surroundings: Surroundings, console: Console) throws(FerryError) {
         self.name = arguments.command
         self.arguments = arguments
         self.console = console
-        // Help is given even where the current folder is gone.
-        self.surroundings =
-            [.help, .version].contains(self.name)
-            ? Surroundings(currentDirectory: "/", environment: console.environment, umask: 0)
-            : try Surroundings.current(console.environment)
-        self.invocation = try Invocation(arguments, in: self.surroundings)
+        self.surroundings = surroundings
+        self.invocation = try Invocation(arguments, in: surroundings)
     }
 
     func run() throws(FerryError) -> ExitStatus {

@@ -1,4 +1,3 @@
-import CFerryLinux
 import FerryControl
 import FerryCore
 import Glibc
@@ -187,8 +186,8 @@ final class FollowDisplay {
     }
 
     private var view: ProgressView {
-        let columns = Int(ferry_terminal_columns(2))
-        let rows = Int(ferry_terminal_rows(2))
+        let columns = self.console.errorColumns
+        let rows = self.console.errorRows
         return ProgressView(columns: columns > 0 ? columns : 80, rows: rows > 0 ? rows : 24)
     }
 
