@@ -53,8 +53,10 @@ let package = Package(
         tests("FerryStoreTests", ["FerryStore", "FerryCore", "CSQLite"]),
         tests("FerryControlTests", ["FerryControl", "FerryCore"]),
         tests("FerryCLITests", ["FerryCLI", "FerryControl", "FerryCore"]),
+        tests("FerryFilesTests", ["FerryFiles", "FerryCore"]),
         tests("FerryHTTPTests", ["FerryHTTP", "FerryCore", "CCurl"]),
         tests("FerryEngineTests", ["FerryEngine", "FerryStore", "FerryHTTP", "FerryFiles", "FerryCore"]),
+        tests("FerryDaemonTests", ["FerryDaemon", "FerryEngine", "FerryCore"]),
         tests("CrashTests", ["ferry", "ferryd", "FerryCore"]),
         tests("IntegrationTests", ["ferry", "ferryd", "FerryCore"]),
     ]
