@@ -60,7 +60,7 @@ import Testing
 
     @Test(arguments: [
         (24, "image.iso     68 %"),
-            (30, "image.iso   68 %    3.0 MiB/s"),
+        (30, "image.iso   68 %    3.0 MiB/s"),
         (50, "image.iso [=====>  ]  68 %    3.0 MiB/s    1m 48s"),
         (60, "image.iso    [==========>    ]  68 %    3.0 MiB/s    1m 48s"),
     ])
