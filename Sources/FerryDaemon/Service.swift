@@ -55,7 +55,11 @@ public enum FerryService {
         }
         let wakeDescriptor = ferry_eventfd()
         guard signalDescriptor >= 0, wakeDescriptor >= 0 else {
-            throw FerryError(.noService, "signals cannot be set up: \(SystemError.text(errno))", exitStatus: .noService)
+            throw FerryError(
+                .noService,
+                "signals cannot be set up: \(SystemError.text(errno))",
+                exitStatus: .noService
+            )
         }
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
@@ -108,24 +112,32 @@ public enum FerryService {
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.
+    ///
+    /// Whoever owns the queue may be on its way in or out, so that it cannot be asked: then the next look
+    /// at the lock tells more.
     private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
-        do throws(FerryError) {
-            return try StateFolder(location.stateDirectory)
-        } catch {
-            guard error.code == .busy, !onDemand else { throw error }
-        }
-        let client = try ServiceClient.connect(location, start: .never)
-        _ = try client.call(.handOver)
-        client.close()
         let end = ContinuousClock.now + Self.handOverLimit
+        var isAsked = false
         while true {
             do throws(FerryError) {
                 return try StateFolder(location.stateDirectory)
             } catch {
-                guard error.code == .busy, ContinuousClock.now < end else { throw error }
-                usleep(20_000)
+                guard error.code == .busy, !onDemand, ContinuousClock.now < end else { throw error }
             }
+            do throws(FerryError) {
+                if !isAsked { try Self.askForQueue(location) }
+                isAsked = true
+            } catch {
+                guard error.code == .noService || error.code == .stopping else { throw error }
+            }
+            usleep(20_000)
         }
+    }
+
+    private static func askForQueue(_ location: QueueLocation) throws(FerryError) {
+        let client = try ServiceClient.connect(location, start: .never)
+        defer { client.close() }
+        _ = try client.call(.handOver)
     }
 
     private static func ready(_ status: Int32?) {
@@ -139,7 +151,11 @@ public enum FerryService {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
-            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = String(cString: text).split(
+                separator: "=",
+                maxSplits: 1,
+                omittingEmptySubsequences: false
+            )
             if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
             entry += 1
         }
