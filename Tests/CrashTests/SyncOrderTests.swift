@@ -29,6 +29,8 @@ import Testing
 
             let trace = SyncTrace(try scope.folder.text("trace"))
             #expect(trace.violations == [])
+            // A small body has ended before its only checkpoint.
+            if size == 300_000 { #expect(trace.dirtyCommits == []) }
             #expect(trace.renames == 1)
             #expect(trace.dataSyncs >= 2)
             #expect(trace.commits >= 4)
@@ -41,7 +43,7 @@ import Testing
         (Self.steps, nil),
         (Self.steps.filter { !$0.contains("fsync(5") }, "R1"),
         (Self.steps.filter { $0 != Self.folderSync }, "R2"),
-        (Array(Self.steps.prefix(8)), "R2"),
+        (Array(Self.steps.prefix(9)), "R2"),
         (Self.steps.map { $0.contains("fsync(5") ? $0.replacing("= 0", with: "= -1 EIO") : $0 }, "R4"),
     ]
 
@@ -53,6 +55,7 @@ import Testing
         "7 pwrite64(5</d/.o.1.ferry-part>, \"\"..., 100, 0 <unfinished ...>",
         "8 fdatasync(3</q/jobs.db-wal>) = 0",
         "7 <... pwrite64 resumed>) = 100",
+        "8 fdatasync(3</q/jobs.db-wal>) = 0",
         "7 fsync(5</d/.o.1.ferry-part>) = 0",
         #"7 renameat2(4</d>, ".o.1.ferry-part", 4</d>, "o", RENAME_NOREPLACE) = 0"#,
         Self.folderSync,
@@ -61,7 +64,9 @@ import Testing
 
     @Test(arguments: Self.flawed)
     func `the check of a trace finds a missing sync`(trace: [String], rule: String?) {
-        let found = SyncTrace(trace.joined(separator: "\n")).violations
+        let read = SyncTrace(trace.joined(separator: "\n"))
+        #expect(read.dirtyCommits.count == 1)  // the commit between the write's begin and its sync
+        let found = read.violations
         #expect(Set(found.map { String($0.prefix(2)) }).contains(rule ?? "") == (rule != nil))
         if rule == nil { #expect(found == []) }
     }

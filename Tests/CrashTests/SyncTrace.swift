@@ -4,6 +4,7 @@
 ///
 /// - R1: what gets its final name was synced after its last write.
 /// - R2: a new name (created, renamed, a made folder) is synced with its folder before the next commit.
+/// - R3: at a commit nothing is unsynced. A body that flows on may break it and be right, hence ``dirtyCommits``.
 /// - R4: a sync that fails is told, so that a test can look at what the service made of it.
 struct SyncTrace {
     /// The system calls that are looked at.
@@ -17,6 +18,8 @@ struct SyncTrace {
     private(set) var dataSyncs = 0
     /// Syncs of the database's log: commits.
     private(set) var commits = 0
+    /// Commits while a partial had unsynced writes.
+    private(set) var dirtyCommits: [String] = []
     /// Partials that got their final name.
     private(set) var renames = 0
 
@@ -82,6 +85,9 @@ struct SyncTrace {
         if self.data.contains(path) { self.dataSyncs += 1 }
         guard path.hasSuffix(".db-wal") else { return }
         self.commits += 1
+        for (file, since) in self.unsynced {
+            self.dirtyCommits.append("R3 line \(line): a commit while \(file) has writes unsynced since \(since)")
+        }
         for (folder, why) in self.names {
             self.violations.append("R2 line \(line): a commit before \(folder) was synced after \(why)")
         }
