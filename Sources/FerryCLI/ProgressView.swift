@@ -25,7 +25,11 @@ struct ProgressView {
             shown = Array(jobs.prefix(room - 1))
             hidden += jobs.count - shown.count
         }
-        let longest = shown.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0
+        // One long name must not take the room of all bars and messages.
+        let longest = min(
+            shown.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0,
+            max(Self.nameMinimum, self.columns / 3)
+        )
         var lines = shown.map { self.line($0, nameWanted: longest, now: now) }
         if hidden > 0 {
             lines.append(TextWidth.cut("… and \(hidden) more", to: max(1, self.columns - 1)))
@@ -75,7 +79,7 @@ struct ProgressView {
             self.rate = self.percent && takes(rateColumns)
             self.left = self.rate && takes(leftColumns)
             self.sizes = self.left && takes(sizeColumns)
-            if self.sizes, takes(10) {
+            if self.left, takes(10) {
                 let spare = max(0, room - max(nameMinimum, nameWanted))
                 self.bar = 10 + min(30, spare)
                 room -= self.bar - 10

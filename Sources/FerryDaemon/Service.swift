@@ -55,11 +55,7 @@ public enum FerryService {
         }
         let wakeDescriptor = ferry_eventfd()
         guard signalDescriptor >= 0, wakeDescriptor >= 0 else {
-            throw FerryError(
-                .noService,
-                "signals cannot be set up: \(SystemError.text(errno))",
-                exitStatus: .noService
-            )
+            throw FerryError(.noService, "signals cannot be set up: \(SystemError.text(errno))", exitStatus: .noService)
         }
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
@@ -113,11 +109,10 @@ public enum FerryService {
 
     /// Takes the queue; a daemon asks a service on demand to give it over.
     ///
-    /// Whoever owns the queue may be on its way in or out, so that it cannot be asked: then the next look
-    /// at the lock tells more.
+    /// The other one may be starting, or on its way out, so that nobody answers for a moment: only a daemon's
+    /// refusal is an answer.
     private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
         let end = ContinuousClock.now + Self.handOverLimit
-        var isAsked = false
         while true {
             do throws(FerryError) {
                 return try StateFolder(location.stateDirectory)
@@ -125,19 +120,14 @@ public enum FerryService {
                 guard error.code == .busy, !onDemand, ContinuousClock.now < end else { throw error }
             }
             do throws(FerryError) {
-                if !isAsked { try Self.askForQueue(location) }
-                isAsked = true
+                let client = try ServiceClient.connect(location, start: .never)
+                _ = try client.call(.handOver)
+                client.close()
             } catch {
-                guard error.code == .noService || error.code == .stopping else { throw error }
+                guard error.code != .busy, error.code != .version else { throw error }
             }
             usleep(20_000)
         }
-    }
-
-    private static func askForQueue(_ location: QueueLocation) throws(FerryError) {
-        let client = try ServiceClient.connect(location, start: .never)
-        defer { client.close() }
-        _ = try client.call(.handOver)
     }
 
     private static func ready(_ status: Int32?) {
@@ -151,11 +141,7 @@ public enum FerryService {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
-            let parts = String(cString: text).split(
-                separator: "=",
-                maxSplits: 1,
-                omittingEmptySubsequences: false
-            )
+            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
             entry += 1
         }

@@ -192,6 +192,7 @@ public actor Engine {
         running.done = job.bytesDurable
         running.durable = job.bytesDurable
         running.total = job.bytesTotal
+        running.path = job.path
         self.running[job.id] = running
         let services = self.services
         Task {
