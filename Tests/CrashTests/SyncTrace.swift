@@ -9,7 +9,7 @@
 struct SyncTrace {
     /// The system calls that are looked at.
     static let calls =
-        "open,openat,openat2,creat,write,writev,pwrite64,pwritev,pwritev2,ftruncate,fallocate,fsync,fdatasync,"
+        "open,openat,openat2,creat,write,writev,pwrite64,pwritev,pwritev2,ftruncate,fsync,fdatasync,"
         + "rename,renameat,renameat2,link,linkat,mkdir,mkdirat"
 
     /// What broke a rule, with the line of the trace.
@@ -57,7 +57,7 @@ struct SyncTrace {
             self.sync(path, event, line: line)
         case _ where !event.succeeded:
             return
-        case "write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate":
+        case "write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate":
             if let path = event.file, self.data.contains(path), self.unsynced[path] == nil {
                 self.unsynced[path] = line
             }
@@ -86,7 +86,9 @@ struct SyncTrace {
         guard path.hasSuffix(".db-wal") else { return }
         self.commits += 1
         for (file, since) in self.unsynced {
-            self.dirtyCommits.append("R3 line \(line): a commit while \(file) has writes unsynced since \(since)")
+            self.dirtyCommits.append(
+                "R3 line \(line): a commit while \(file) has writes unsynced since \(since)"
+            )
         }
         for (folder, why) in self.names {
             self.violations.append("R2 line \(line): a commit before \(folder) was synced after \(why)")
