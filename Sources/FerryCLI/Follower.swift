@@ -22,6 +22,8 @@ struct Follower {
     private let signals = Signals()
     private let untilEmpty: Bool
     private let deadline: Int64?
+    /// The connection that was told what this command stands for.
+    private var entered = 0
     private var failures = 0
     private var saidLost = false
     private var nextCount: Int64 = 0
@@ -56,6 +58,8 @@ struct Follower {
         while self.console.out.problem == 0 {
             let now = monotonicMilliseconds()
             if try self.isFinished(now) { return .finished }
+            // A question met a dying service and went on to the next one, which has to be told.
+            while self.session.connection != self.entered { try self.reenter() }
             if let deadline, now >= deadline { return .timedOut }
             self.display.tick(self.state, now: now)
             self.wait(now)
@@ -73,6 +77,7 @@ struct Follower {
 
     /// Stands for the jobs, subscribes to them and takes their present state.
     private mutating func enter() throws(FerryError) {
+        self.entered = self.session.connection
         switch self.state.scope {
         case .queue:
             _ = try self.session.call(.attachAll)
