@@ -35,7 +35,7 @@ struct DownloadTransfer: Sendable {
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
         if let partial, let total = self.job.bytesTotal, partial.durable == total,
-            self.job.lengthProved == true
+            self.job.lengthProved != nil
         {
             return try await self.finish(partial, total: total, lengthProved: true)
         }
