@@ -31,6 +31,7 @@ import Testing
         Misuse("add", "http://example.org/x", says: "plain http to example.org is refused", "--allow-http"),
         Misuse("get", "http://10.1.2.3/x", says: "plain http to 10.1.2.3 is refused", "--allow-http"),
         Misuse("add", "URL", "ftp://localhost/x", says: "has the scheme ftp"),
+        Misuse("get", "-d", "new/deep", "ftp://localhost/x", says: "has the scheme ftp"),
         Misuse("get", "-o", "x", "URL", "URL/2", says: "-o names one file, but there are 2 URLs"),
         Misuse("get", "-o", "x", "-o", "y", "URL", says: "only one -o"),
         Misuse("get", "-o", "-", "URL", says: "-o - is not possible"),
