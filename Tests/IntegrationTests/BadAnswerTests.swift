@@ -109,6 +109,22 @@ import Testing
         }
     }
 
+    /// A label of more than 63 bytes is never asked for (RFC 1035 §2.3.4), so this needs no name server.
+    ///
+    /// The second try once failed for good with `unsupported`, since libcurl's handle could not be used again.
+    @Test func `a name that is not found is looked up again`() async throws {
+        try await withDesk { desk in
+            let url = "https://\(String(repeating: "n", count: 70)).invalid/file"
+            for id in 1...2 {
+                let get = try await desk.ferry("get", "--attempts", "3", "-d", desk.target(), "\(url)\(id)")
+                #expect(get.status == 1 && get.stderr.contains("could not be resolved"), "\(get.stderr)")
+                #expect(get.errorLines.count { $0.contains("waiting (") } == 2, "\(get.stderr)")
+                let job = try await desk.job(id)
+                #expect(job["reason"] == .string("gave-up") && job["attempt"] == .number(3))
+            }
+        }
+    }
+
     @Test func `a body without a length is complete, and it is told whether that is proved`() async throws {
         try await withDesk { desk in
             let server = try ScriptedServer { request, _ in
