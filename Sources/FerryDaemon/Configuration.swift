@@ -26,7 +26,8 @@ struct Configuration: Sendable, Equatable {
 
     /// The files, weakest first.
     static func paths(_ environment: [String: String]) -> [String] {
-        let home = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let home =
+            environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
             ?? environment["HOME"].map { "\($0)/.config" }
         return ["/etc/ferry/config.json5"] + (home.map { ["\($0)/ferry/config.json5"] } ?? [])
     }
@@ -52,7 +53,8 @@ struct Configuration: Sendable, Equatable {
                 throw Self.error("\(file): \(section) must be an object, not \(value)")
             }
             for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-                guard let setting = Setting.all.first(where: { $0.section == section && $0.name == name }) else {
+                guard let setting = Setting.all.first(where: { $0.section == section && $0.name == name })
+                else {
                     throw Self.error("\(file): unknown key \(section).\(name) = \(value)")
                 }
                 try self.apply(setting, value, from: file)
@@ -71,7 +73,9 @@ struct Configuration: Sendable, Equatable {
         }
     }
 
-    private mutating func apply(_ setting: Setting, _ value: JSONValue, from source: String) throws(FerryError) {
+    private mutating func apply(_ setting: Setting, _ value: JSONValue, from source: String)
+        throws(FerryError)
+    {
         if let wanted = setting.apply(value, &self.engine) {
             throw Self.error("\(source): \(setting.section).\(setting.name) must be \(wanted), not \(value)")
         }

@@ -24,6 +24,7 @@ final class RunningJob: Sendable {
     private let stop = Mutex(Stop())
     private let hopLog = Mutex<[HopRecord]>([])
     private let meter = Mutex(RateMeter())
+    private let finalPath = Mutex<String?>(nil)
 
     init(id: JobID, host: String, attempt: Int) {
         self.id = id
@@ -57,6 +58,11 @@ final class RunningJob: Sendable {
         set {
             self.phaseIndex.store(JobPhase.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed)
         }
+    }
+    /// The file's final path, once the name is known.
+    var path: String? {
+        get { self.finalPath.withLock { $0 } }
+        set { self.finalPath.withLock { $0 = newValue } }
     }
     /// Body bytes of this attempt.
     var received: Int64 { self.receivedBytes.load(ordering: .relaxed) }
@@ -94,9 +100,10 @@ final class RunningJob: Sendable {
 
     // MARK: Stopping
 
-    /// Asks the transfer to stop; what it has is kept. The first event asked for wins.
+    /// Asks the transfer to stop; what it has is kept.
     ///
-    /// - Parameter event: What then happens to the job: `.interrupted`, `.pause` or `.cancel`.
+    /// The event says what then happens to the job: `.interrupted`, `.pause` or `.cancel`. The first one asked
+    /// for wins.
     func requestStop(_ event: JobEvent) {
         let exchange: Exchange? = self.stop.withLock { stop in
             if stop.event == nil { stop.event = event }

@@ -67,7 +67,7 @@ public final class NetworkLoop: Sendable {
     /// `curl_global_init`, once a process.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// Sends a request. Never fails by itself: what goes wrong is told by the exchange.
+    /// Sends a request; what goes wrong is told by the exchange.
     public func open(_ request: HTTPRequest) -> Exchange {
         let id = self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         let exchange = Exchange(id: id, request: request) { [weak self] command in
@@ -81,7 +81,7 @@ public final class NetworkLoop: Sendable {
         return exchange
     }
 
-    /// Ends all exchanges and the thread, and waits until that is done. Callable once.
+    /// Ends all exchanges and the thread, and waits until that is done; callable once.
     public func stop() async {
         self.mailbox.withLock { box in
             box.isOpen = false
@@ -160,7 +160,8 @@ private final class LoopWorker {
             self.finish(
                 id,
                 code: Int32(code.rawValue),
-                detail: detail.isEmpty && code != CURLE_OK ? String(cString: curl_easy_strerror(code)) : detail
+                detail: detail.isEmpty && code != CURLE_OK
+                    ? String(cString: curl_easy_strerror(code)) : detail
             )
         }
         if !finished.isEmpty { return }
