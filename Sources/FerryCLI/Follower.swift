@@ -76,19 +76,25 @@ struct Follower {
     }
 
     /// Stands for the jobs, subscribes to them and takes their present state.
+    ///
+    /// A queue is subscribed to first: what ends as soon as it is attached to has then been seen before.
     private mutating func enter() throws(FerryError) {
         self.entered = self.session.connection
         switch self.state.scope {
         case .queue:
+            try self.subscribe(to: nil)
             _ = try self.session.call(.attachAll)
         case .jobs:
             let jobs = self.state.openJobs
-            if !jobs.isEmpty { _ = try self.session.call(.attach(jobs: jobs)) }
+            guard !jobs.isEmpty else { return }
+            _ = try self.session.call(.attach(jobs: jobs))
+            try self.subscribe(to: jobs)
         }
-        let wanted: [JobID]? = self.state.scope == .queue ? nil : self.state.openJobs
-        guard wanted?.isEmpty != true else { return }
+    }
+
+    private mutating func subscribe(to jobs: [JobID]?) throws(FerryError) {
         guard
-            case .subscribed(let documents) = try self.session.call(.subscribe(jobs: wanted, progress: true))
+            case .subscribed(let documents) = try self.session.call(.subscribe(jobs: jobs, progress: true))
         else { throw Session.unexpected() }
         let (outputs, missing) = self.state.begin(documents)
         try self.tell(outputs)

@@ -207,7 +207,9 @@ private final class LoopWorker {
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle
-        if self.idleHandles.count < 16 {
+        // After a failure a handle may keep its buffer, and then its size cannot be set again: libcurl 7.88
+        // does so when a name was not resolved, and the next transfer would end with code 43.
+        if code == Int32(CURLE_OK.rawValue), self.idleHandles.count < 16 {
             curl_easy_reset(transfer.easy)
             self.idleHandles.append(transfer.easy)
         } else {
