@@ -90,6 +90,7 @@ struct Destination: Equatable, Sendable {
             current += "/\(part)"
             guard mkdir(current, 0o777) != 0 else {
                 made.append(current)
+                Self.sync(String(current.dropLast(part.utf8.count + 1)))
                 continue
             }
             let problem = errno
@@ -101,6 +102,14 @@ struct Destination: Equatable, Sendable {
             throw Self.unusable(current, problem)
         }
         return made
+    }
+
+    /// Makes the names in a folder durable, so that a power cut does not take a new folder with what is in it.
+    private static func sync(_ folder: String) {
+        let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }  // a folder that may be searched and not read cannot be synced
+        _ = fsync(descriptor)  // where it fails the service's own syncs fail too, and tell
+        close(descriptor)
     }
 
     private static func unusable(_ path: String, _ problem: Int32) -> FerryError {

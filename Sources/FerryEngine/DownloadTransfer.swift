@@ -35,9 +35,9 @@ struct DownloadTransfer: Sendable {
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
         if let partial, let total = self.job.bytesTotal, partial.durable == total,
-            self.job.lengthProved != nil
+            let lengthProved = self.job.lengthProved
         {
-            return try await self.finish(partial, total: total, lengthProved: true)
+            return try await self.finish(partial, total: total, lengthProved: lengthProved)
         }
         let update = try await self.existingFile(partial)
         if self.request.ifExists == .skip, let update { return self.leftAlone(update) }
