@@ -90,7 +90,7 @@ struct Destination: Equatable, Sendable {
             current += "/\(part)"
             guard mkdir(current, 0o777) != 0 else {
                 made.append(current)
-                Self.sync(String(current.dropLast(part.utf8.count + 1)))
+                Self.sync(String(current.dropLast(part.count + 1)))
                 continue
             }
             let problem = errno
