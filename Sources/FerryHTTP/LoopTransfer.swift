@@ -94,10 +94,12 @@ final class LoopTransfer {
     static let callbacks = [(CURLOPT_HEADERFUNCTION, onHeader), (CURLOPT_WRITEFUNCTION, onBody)]
 
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
-    func unpause() {
-        guard self.isPaused else { return }
+    ///
+    /// - Returns: What that call of the callback ended with; libcurl itself would go on (curl_easy_pause(3)).
+    func unpause() -> CURLcode {
+        guard self.isPaused else { return CURLE_OK }
         self.isPaused = false
-        _ = curl_easy_pause(self.easy, CURLPAUSE_CONT)  // a failure ends the transfer with its own code
+        return curl_easy_pause(self.easy, CURLPAUSE_CONT)
     }
 
     /// What is known at the end.
