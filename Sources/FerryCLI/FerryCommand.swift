@@ -30,7 +30,7 @@ public enum FerryCommand {
 
     /// What an error looks like after `ferry: `; lines after the first are hints.
     static func text(_ error: FerryError) -> String {
-        error.message.split(separator: "\n").map { String($0).shown }.joined(separator: "\n")
+        error.message.shownLines
     }
 }
 

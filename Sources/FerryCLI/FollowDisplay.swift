@@ -31,6 +31,8 @@ final class FollowDisplay {
     private var log = ProgressLog()
     private var lastDrawing: Int64?
     private var isStale = false
+    /// The longest name in the last drawing, so that lines about finished jobs stand in line with it.
+    private var nameWanted = 0
 
     /// Begins at `now`, in milliseconds of the monotonic clock.
     ///
@@ -81,9 +83,8 @@ final class FollowDisplay {
             if self.mode == .plain {
                 self.line("job \(job.id): \(JobText.name(job)): completed, \(JobText.size(job.bytesDone))")
             } else if self.mode == .live, self.lastDrawing != nil {
-                self.line(
-                    self.view.line(job, nameWanted: TextWidth.columns(JobText.shortName(job)), now: .now)
-                )
+                let wanted = max(self.nameWanted, TextWidth.columns(JobText.shortName(job)))
+                self.line(self.view.line(job, nameWanted: wanted, now: .now))
             }
         } else {
             self.error(JobText.failure(job))
@@ -110,6 +111,7 @@ final class FollowDisplay {
             guard now >= self.nextDrawing else { break }
             let view = self.view
             let (jobs, more) = state.active(limit: max(1, view.rows - 1))
+            self.nameWanted = jobs.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0
             let lines = view.lines(jobs, more: more, now: .now)
             self.console.err.write(self.area.draw(lines, columns: view.columns))
             self.lastDrawing = now

@@ -153,7 +153,7 @@ struct Follower {
         while true {
             self.failures += 1
             do throws(FerryError) {
-                try self.session.reconnect()
+                try self.signals.lettingThrough { () throws(FerryError) in try self.session.reconnect() }
                 try self.reenter()
                 return
             } catch {

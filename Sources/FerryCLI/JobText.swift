@@ -58,7 +58,7 @@ enum JobText {
         let name = "job \(job.id) (\(job.url.shown))"
         guard job.state == .failed else { return "\(name) was cancelled" }
         let cause = [job.reason, job.message].compactMap { $0?.shown }.joined(separator: ": ")
-        let advice = job.advice.map { "\n\($0.shown)" } ?? ""
+        let advice = job.advice.map { "\n\($0.shownLines)" } ?? ""
         return "\(name) failed\(cause.isEmpty ? "" : ": ")\(cause)\(advice)"
     }
 

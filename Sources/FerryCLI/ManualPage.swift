@@ -36,7 +36,65 @@ enum ManualPage {
         for option in OptionTable.all where !option.hidden {
             page += ".It \(Self.flag(option))\n" + Self.commands(option) + Self.sentences(option.help)
         }
-        return page + ".El\n" + Self.ending
+        page += ".El\n" + Self.states + Self.json
+        page += ".Pp\nFields of a job:\n" + Self.list(JSONFields.job)
+        page += ".Pp\nFields of an event:\n" + Self.list(JSONFields.event)
+        page += ".Pp\nFields of a line about progress:\n" + Self.list(JSONFields.progress)
+        page += ".Pp\nFields of an attempt:\n" + Self.list(JSONFields.attempt)
+        return page + Self.ending
+    }
+
+    private static let states = """
+        .Sh JOBS
+        A job is in one of seven states.
+        .Bl -tag -width Ds
+        .It queued
+        Ready to run.
+        .It running
+        Works.
+        .It waiting
+        Cannot run now, will by itself, and says why: retry (after a failure),
+        host (the server asked to come later), network, schedule, disk or auth.
+        .It paused
+        Stopped by a person.
+        .It failed
+        Waiting cannot help; everything fetched so far is kept.
+        .It completed
+        The file is in its place.
+        .It cancelled
+        Given up by a person; the partial file is removed.
+        .El
+        .Pp
+        A job has ended when it is completed, failed or cancelled.
+
+        """
+
+    private static let json = """
+        .Sh JSON OUTPUT
+        With
+        .Fl -json ,
+        .Cm list
+        prints one document of type \"list\" with jobs and counts,
+        .Cm show
+        a job, and
+        .Cm log
+        one document of type \"log\" with job, attempts and events.
+        .Cm add
+        prints a job a line;
+        .Cm get ,
+        .Cm wait
+        and
+        .Cm run
+        print events and progress, and a last line of type \"job\" for each job that
+        has ended.
+        Every field is always there, null if unknown; times are in UTC as RFC 3339 has
+        them.
+
+        """
+
+    private static func list(_ fields: [JSONFields.Field]) -> String {
+        let items = fields.map { ".It \($0.name)\n" + Self.sentences($0.help) }
+        return ".Bl -tag -width Ds -compact\n" + items.joined() + ".El\n"
     }
 
     private static let introduction = """

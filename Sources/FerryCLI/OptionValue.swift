@@ -77,4 +77,7 @@ enum OptionValue {
 extension String {
     /// The text without control and bidirectional characters, as it may reach a terminal.
     var shown: String { FileName.display(self) }
+
+    /// The same, with its line breaks.
+    var shownLines: String { self.split(separator: "\n").map { String($0).shown }.joined(separator: "\n") }
 }

@@ -75,7 +75,7 @@ struct ProgressView {
             self.rate = self.percent && takes(rateColumns)
             self.left = self.rate && takes(leftColumns)
             self.sizes = self.left && takes(sizeColumns)
-            if self.sizes, takes(10) {
+            if self.left, takes(10) {
                 let spare = max(0, room - max(nameMinimum, nameWanted))
                 self.bar = 10 + min(30, spare)
                 room -= self.bar - 10

@@ -12,7 +12,7 @@ extension RunningCommand {
         var jobs: [JobID] = []
         var done = 0
         for entry in added {
-            if let note = entry.note { self.console.note(note.shown) }
+            if let note = entry.note { self.console.note(note.shownLines) }
             switch entry.outcome {
             case .skipped:
                 done += 1

@@ -7,7 +7,7 @@ extension RunningCommand {
         try order.destination.prepare()
         let (added, isRunning) = try self.queue(order, attach: false, session: try self.session())
         for entry in added {
-            if let note = entry.note { self.console.note(note.shown) }
+            if let note = entry.note { self.console.note(note.shownLines) }
             guard let job = entry.job else { continue }
             if self.console.json {
                 try self.console.print(json: job)

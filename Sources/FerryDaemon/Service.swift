@@ -108,23 +108,25 @@ public enum FerryService {
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.
+    ///
+    /// The other one may be starting, or on its way out, so that nobody answers for a moment: only a daemon's
+    /// refusal is an answer.
     private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
-        do throws(FerryError) {
-            return try StateFolder(location.stateDirectory)
-        } catch {
-            guard error.code == .busy, !onDemand else { throw error }
-        }
-        let client = try ServiceClient.connect(location, start: .never)
-        _ = try client.call(.handOver)
-        client.close()
         let end = ContinuousClock.now + Self.handOverLimit
         while true {
             do throws(FerryError) {
                 return try StateFolder(location.stateDirectory)
             } catch {
-                guard error.code == .busy, ContinuousClock.now < end else { throw error }
-                usleep(20_000)
+                guard error.code == .busy, !onDemand, ContinuousClock.now < end else { throw error }
             }
+            do throws(FerryError) {
+                let client = try ServiceClient.connect(location, start: .never)
+                _ = try client.call(.handOver)
+                client.close()
+            } catch {
+                guard error.code != .busy, error.code != .version else { throw error }
+            }
+            usleep(20_000)
         }
     }
 

@@ -55,16 +55,22 @@ struct ServiceHandler: ControlHandler {
         case .steer(let action, let selector, let keepPartial):
             return try await self.steer(action, selector, keepPartial: keepPartial)
         case .attach(let jobs):
+            _ = try await self.jobs(jobs)
             await self.engine.attach(key, jobs: jobs)
             return .done
         case .attachAll:
             await self.engine.attachAll(key)
             return .done
         case .subscribe(let jobs, let progress):
+            // First the subscription, then the look: what happens in between is told twice rather than never.
             self.subscriptions.add(client, jobs: jobs, progress: progress, engine: self.engine)
-            guard let jobs else { return .subscribed([]) }
-            let filter = JobFilter(jobs: jobs)
-            return .subscribed(try await self.engine.jobs(filter).map { JobDocument($0) })
+            let snapshots =
+                if let jobs {
+                    try await self.jobs(jobs)
+                } else {
+                    try await self.engine.jobs(JobFilter(states: JobState.allCases.filter { !$0.isEnded }))
+                }
+            return .subscribed(snapshots.map { JobDocument($0) })
         case .counts:
             return .counts(try await self.counts())
         case .handOver:
@@ -158,6 +164,16 @@ struct ServiceHandler: ControlHandler {
             ids.append(snapshot.job.id)
         }
         return ids
+    }
+
+    /// Jobs by number; all of them must exist.
+    private func jobs(_ ids: [JobID]) async throws -> [Engine.Snapshot] {
+        let found = ids.isEmpty ? [] : try await self.engine.jobs(JobFilter(jobs: ids))
+        let known = Set(found.map(\.job.id))
+        if let missing = ids.first(where: { !known.contains($0) }) {
+            throw FerryError(.unknownJob, "there is no job \(missing)", exitStatus: .failed)
+        }
+        return found
     }
 
     private func job(_ id: JobID) async throws -> Engine.Snapshot {

@@ -1,3 +1,5 @@
+import FerryControl
+import FerryCore
 import FerryTestSupport
 import Glibc
 import Testing
@@ -34,6 +36,42 @@ import Testing
         }
     }
 
+    @Test func `the manual lists every field of the JSON documents, and none besides`() throws {
+        var job = sampleJob(1, .queued)
+        job.segments = []
+        #expect(try Self.names(of: job) == JSONFields.job.map(\.name).sorted())
+        let event = EventDocument(
+            seq: 1,
+            time: noon,
+            job: nil,
+            kind: "added",
+            state: nil,
+            reason: nil,
+            message: nil
+        )
+        #expect(try Self.names(of: event) == JSONFields.event.map(\.name).sorted())
+        let progress = ProgressDocument(
+            id: JobID(rawValue: 1),
+            phase: .connecting,
+            bytesDone: 0,
+            bytesDurable: 0,
+            bytesTotal: nil,
+            rateBytesPerS: nil,
+            etaS: nil
+        )
+        #expect(try Self.names(of: progress) == JSONFields.progress.map(\.name).sorted())
+        let attempt = AttemptDocument(attempt: 1, beganAt: noon, offsetBytes: 0, receivedBytes: 0)
+        #expect(try Self.names(of: attempt) == JSONFields.attempt.map(\.name).sorted())
+    }
+
+    /// The names of a flat document's fields, sorted.
+    private static func names(of document: some Encodable) throws -> [String] {
+        let text = String(decoding: try ControlJSON.encode(document), as: UTF8.self)
+        return text.dropFirst().split(separator: ",").compactMap { field in
+            field.split(separator: ":").first.map { String($0.filter { $0 != "\"" }) }
+        }
+    }
+
     @Test(.enabled(if: access("/usr/bin/mandoc", X_OK) == 0))
     func `mandoc finds nothing to complain of`() throws {
         let pipe = try #require(popen("/usr/bin/mandoc -T lint '\(Self.manualPath)' 2>&1", "r"))
@@ -46,9 +84,7 @@ import Testing
         #expect(text.isEmpty)
     }
 
-    private static let manualPath =
-        #filePath.split(separator: "/").dropLast(3).reduce("") { "\($0)/\($1)" }
-        + "/man/ferry.1"
+    private static let manualPath = Fixtures.projectFolder + "/man/ferry.1"
 
     private func read(_ path: String) throws -> String {
         let descriptor = open(path, O_RDONLY)

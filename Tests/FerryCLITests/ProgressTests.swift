@@ -58,6 +58,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (24, "image.iso     68 %"),
+        (30, "image.iso   68 %    3.0 MiB/s"),
+        (50, "image.iso [=====>  ]  68 %    3.0 MiB/s    1m 48s"),
+        (60, "image.iso    [==========>    ]  68 %    3.0 MiB/s    1m 48s"),
+    ])
+    func `what fits is shown, the share first`(columns: Int, expected: String) {
+        let line = ProgressView(columns: columns, rows: 24).line(Self.jobs[0], nameWanted: 9, now: noon)
+        #expect(line == expected)
+    }
+
     @Test func `many jobs leave a line for the number of the rest`() {
         let jobs = (1...30).map { transferring($0, path: "/d/f\($0)", done: 1, total: 2) }
         let lines = ProgressView(columns: 80, rows: 5).lines(jobs, more: 3, now: noon)

@@ -205,6 +205,10 @@ import Testing
         )
     }
 
+    @Test func `a text from outside keeps its lines and loses what steers a terminal`() {
+        #expect("a\u{202E}b\n\u{7}c".shownLines == "a\\u{202E}b\n\\u{7}c")
+    }
+
     @Test func `leaving says how to go on`() {
         #expect(RunningCommand.farewell(.get, hasDaemon: true).contains("the daemon goes on"))
         let alone = RunningCommand.farewell(.get, hasDaemon: false)

@@ -1,0 +1,75 @@
+/// The fields of the JSON documents, as the manual lists them; a test compares them with what is encoded.
+enum JSONFields {
+    /// One field and what it means.
+    typealias Field = (name: String, help: String)
+
+    /// Of a job.
+    static let job: [Field] = [
+        ("type", "Always \"job\"."),
+        ("id", "The number."),
+        ("kind", "\"download\" or \"upload\"."),
+        ("state", "One of the seven states."),
+        ("phase", "Of a running job: connecting, transferring, verifying or finishing."),
+        ("reason", "Why it waits or failed, in one word."),
+        ("message", "What happened last, or what it waits for, in one sentence."),
+        ("advice", "What helps."),
+        ("url", "The URL without user name, password and the values of the query."),
+        ("path", "The final path, null until the name is known."),
+        ("group", "The group."),
+        ("priority", "From -100 to 100."),
+        ("bytes_done", "Bytes that are there."),
+        ("bytes_durable", "Bytes that survive a power cut."),
+        ("bytes_total", "The whole size, null if unknown."),
+        ("rate_bytes_per_s", "Over the last seconds, null unless running."),
+        ("eta_s", "Seconds to the end at that rate."),
+        ("attempt", "0 before the first try; counts up."),
+        ("retry_at", "When it will be tried again."),
+        ("created_at", "When it was accepted."),
+        ("started_at", "When it first ran."),
+        ("finished_at", "When it ended."),
+        ("validator", "What proves the remote object to be the same: kind, value, strong."),
+        ("checksum", "The digest: algorithm, expected, actual, source."),
+        ("protocol", "The transfer protocol."),
+        ("http_version", "\"1.1\" or \"2\"."),
+        ("length_proved", "False if the server gave no length and no checksum was known."),
+        ("content_encoding", "The coding that the server applied unasked."),
+        ("segments", "In show only: start_bytes, end_bytes and durable_bytes of each."),
+    ]
+
+    /// Of an event.
+    static let event: [Field] = [
+        ("type", "Always \"event\"."),
+        ("seq", "Grows by one an event; never reused."),
+        ("time", "When."),
+        ("job", "The job's number."),
+        ("kind", "What happened, in one word."),
+        ("state", "The state after it."),
+        ("reason", "Why."),
+        ("message", "The same in one sentence."),
+    ]
+
+    /// Of a line about progress.
+    static let progress: [Field] = [
+        ("type", "Always \"progress\"."),
+        ("id", "The job's number."),
+        ("phase", "As in a job."),
+        ("bytes_done", "As in a job."),
+        ("bytes_durable", "As in a job."),
+        ("bytes_total", "As in a job."),
+        ("rate_bytes_per_s", "As in a job."),
+        ("eta_s", "As in a job."),
+    ]
+
+    /// Of an attempt in `log`.
+    static let attempt: [Field] = [
+        ("type", "Always \"attempt\"."),
+        ("attempt", "The number, from 1."),
+        ("began_at", "When it began."),
+        ("ended_at", "When it ended, null while it runs."),
+        ("outcome", "How it ended, in one word."),
+        ("message", "The same in one sentence."),
+        ("offset_bytes", "The first byte asked for."),
+        ("received_bytes", "Bytes of the body received."),
+        ("hops", "The requests: url, status, address, http_version, first_byte_ms of each."),
+    ]
+}
