@@ -196,6 +196,7 @@ struct FollowState {
     private mutating func progress(_ document: ProgressDocument) {
         guard var job = self.jobs[document.id] else { return }
         job.phase = document.phase
+        job.path = document.path ?? job.path
         job.bytesDone = document.bytesDone
         job.bytesDurable = document.bytesDurable
         job.bytesTotal = document.bytesTotal

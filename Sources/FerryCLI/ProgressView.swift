@@ -25,7 +25,11 @@ struct ProgressView {
             shown = Array(jobs.prefix(room - 1))
             hidden += jobs.count - shown.count
         }
-        let longest = shown.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0
+        // One long name must not take the room of all bars and messages.
+        let longest = min(
+            shown.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0,
+            max(Self.nameMinimum, self.columns / 3)
+        )
         var lines = shown.map { self.line($0, nameWanted: longest, now: now) }
         if hidden > 0 {
             lines.append(TextWidth.cut("… and \(hidden) more", to: max(1, self.columns - 1)))

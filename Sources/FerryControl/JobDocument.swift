@@ -328,6 +328,8 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
     public var id: JobID
     /// What it does.
     public var phase: JobPhase
+    /// The file's final path, null until the name is known.
+    public var path: String?
     /// Bytes present.
     public var bytesDone: Int64
     /// Bytes that survive a power cut.
@@ -343,6 +345,7 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
     public init(
         id: JobID,
         phase: JobPhase,
+        path: String? = nil,
         bytesDone: Int64,
         bytesDurable: Int64,
         bytesTotal: Int64?,
@@ -351,6 +354,7 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
     ) {
         self.id = id
         self.phase = phase
+        self.path = path
         self.bytesDone = bytesDone
         self.bytesDurable = bytesDurable
         self.bytesTotal = bytesTotal
@@ -364,6 +368,7 @@ public struct ProgressDocument: Codable, Sendable, Equatable {
         try container.encode(self.type, forKey: .type)
         try container.encode(self.id, forKey: .id)
         try container.encode(self.phase, forKey: .phase)
+        try container.encode(self.path, forKey: .path)
         try container.encode(self.bytesDone, forKey: .bytesDone)
         try container.encode(self.bytesDurable, forKey: .bytesDurable)
         try container.encode(self.bytesTotal, forKey: .bytesTotal)

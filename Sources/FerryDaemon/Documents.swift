@@ -54,6 +54,7 @@ extension ProgressDocument {
         self.init(
             id: progress.id,
             phase: progress.phase,
+            path: progress.path,
             bytesDone: progress.done,
             bytesDurable: progress.durable,
             bytesTotal: progress.total,

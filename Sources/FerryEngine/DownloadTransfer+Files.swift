@@ -196,6 +196,7 @@ extension DownloadTransfer {
         let id = self.running.id
         let path = record.directory == "/" ? "/\(record.name)" : "\(record.directory)/\(record.name)"
         let head = answer.head
+        self.running.path = path
         try await self.services.store.write { transaction in
             try transaction.save(record)
             guard var job = try transaction.job(id) else { return }

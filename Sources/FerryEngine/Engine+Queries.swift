@@ -20,6 +20,8 @@ extension Engine {
         public let id: JobID
         /// What it does.
         public let phase: JobPhase
+        /// The file's final path, once the name is known.
+        public let path: String?
         /// Bytes present.
         public let done: Int64
         /// Bytes that survive a power cut.
@@ -103,6 +105,7 @@ extension Engine {
         return Progress(
             id: id,
             phase: running.phase,
+            path: running.path,
             done: running.done,
             durable: running.durable,
             total: running.total,

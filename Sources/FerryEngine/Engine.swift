@@ -204,6 +204,7 @@ public actor Engine {
         running.done = job.bytesDurable
         running.durable = job.bytesDurable
         running.total = job.bytesTotal
+        running.path = job.path
         let services = self.services
         Task {
             let end: AttemptEnd

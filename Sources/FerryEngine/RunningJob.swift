@@ -24,6 +24,7 @@ final class RunningJob: Sendable {
     private let stop = Mutex(Stop())
     private let hopLog = Mutex<[HopRecord]>([])
     private let meter = Mutex(RateMeter())
+    private let finalPath = Mutex<String?>(nil)
 
     init(id: JobID, host: String, attempt: Int) {
         self.id = id
@@ -57,6 +58,11 @@ final class RunningJob: Sendable {
         set {
             self.phaseIndex.store(JobPhase.allCases.firstIndex(of: newValue) ?? 0, ordering: .relaxed)
         }
+    }
+    /// The file's final path, once the name is known.
+    var path: String? {
+        get { self.finalPath.withLock { $0 } }
+        set { self.finalPath.withLock { $0 = newValue } }
     }
     /// Body bytes of this attempt.
     var received: Int64 { self.receivedBytes.load(ordering: .relaxed) }
