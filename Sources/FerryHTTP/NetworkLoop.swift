@@ -136,9 +136,9 @@ private final class LoopWorker {
         case .accept(let id, let sink):
             guard let transfer = self.transfers[id] else { return }
             transfer.sink = sink
-            transfer.unpause()
+            self.unpause(id)
         case .resume(let id):
-            self.transfers[id]?.unpause()
+            self.unpause(id)
         case .cancel(let id):
             self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
         }
@@ -200,6 +200,20 @@ private final class LoopWorker {
         let end = ExchangeEnd(code: Int32(code.rawValue), detail: String(cString: curl_easy_strerror(code)))
         exchange.headSlot.fill(.failure(end))
         exchange.endSlot.fill(end)
+    }
+
+    private func unpause(_ id: UInt64) {
+        guard let code = self.transfers[id]?.unpause(), code != CURLE_OK else { return }
+        self.finish(id, code: code)
+    }
+
+    private func finish(_ id: UInt64, code: CURLcode) {
+        let detail = self.transfers[id]?.errorText ?? ""
+        self.finish(
+            id,
+            code: Int32(code.rawValue),
+            detail: detail.isEmpty && code != CURLE_OK ? String(cString: curl_easy_strerror(code)) : detail
+        )
     }
 
     private func finish(_ id: UInt64, code: Int32, detail: String) {
