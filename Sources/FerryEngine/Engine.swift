@@ -28,6 +28,9 @@ public actor Engine {
         }
     }
 
+    /// Segments that can claim progress at once; the file has 2.6 KiB for each.
+    private static let boardSlots = 1_024
+
     struct Attachment {
         var jobs: Set<JobID> = []
         var all = false
@@ -36,7 +39,8 @@ public actor Engine {
     /// Called with committed changes, in their order.
     public typealias Observer = @Sendable ([JobChange]) -> Void
 
-    let services: TransferServices
+    private(set) var services: TransferServices
+    private let boardPath: String?
     let mode: Mode
     let observer: Observer
     var running: [JobID: RunningJob] = [:]
@@ -60,6 +64,7 @@ public actor Engine {
         time: EngineTime = .real,
         calls: FileCalls = .real,
         crashPoint: String? = nil,
+        boardPath: String? = nil,
         observer: @escaping Observer
     ) {
         self.services = TransferServices(
@@ -69,15 +74,20 @@ public actor Engine {
             time: time,
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
+            board: nil,
             crash: CrashPoints(crashPoint)
         )
         self.mode = mode
+        self.boardPath = boardPath
         self.observer = observer
     }
 
     /// Takes up what an earlier service left, then begins to run jobs.
     public func start() async throws {
-        let changes = try await Recovery(services: self.services).run()
+        let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
+        let changes = try await Recovery(services: self.services, claims: claims).run()
+        // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
+        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.boardSlots) }
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()

@@ -75,14 +75,12 @@ public final class ProgressBoard: Sendable {
 
     private let memory: Memory
     private let free: Mutex<[Int]>
-    private let earlier: Mutex<[Key: Claim]>
 
-    /// Opens the board of a state folder, takes over what it claims, and clears it.
+    /// Makes an empty board, in place of one that an earlier process left.
     ///
     /// `slots` segments can be written at once; more run without a slot and lose no more than what is not yet
     /// durable.
     public init(path: String, slots: Int) throws(SystemError) {
-        let claims = Self.read(path)
         let size = (Self.headerWords + slots * Self.slotWords) * 8
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
@@ -100,16 +98,10 @@ public final class ProgressBoard: Sendable {
         words[1] = UInt64(slots)
         self.memory = Memory(words: words, count: size / 8)
         self.free = Mutex(Array((0..<slots).reversed()))
-        self.earlier = Mutex(claims)
     }
 
     deinit {
         munmap(self.memory.words, self.memory.count * 8)
-    }
-
-    /// What the process before claimed of a segment; given once.
-    public func claim(of key: Key) -> Claim? {
-        self.earlier.withLock { $0.removeValue(forKey: key) }
     }
 
     /// Takes a slot for a segment that is about to be written from `base` on; nil if all are taken.
@@ -171,7 +163,8 @@ public final class ProgressBoard: Sendable {
 
     // MARK: Reading an earlier board
 
-    private static func read(_ path: String) -> [Key: Claim] {
+    /// What an earlier process claimed; to be proved and committed before a new board takes the file's place.
+    public static func claims(path: String) -> [Key: Claim] {
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { return [:] }  // there is none: nothing is claimed
         defer { close(descriptor) }

@@ -210,9 +210,9 @@ public final class SegmentWriter: Sendable {
             }
             let hasRoom = self.state.wantsRoom || failure != nil
             self.state.wantsRoom = false
-            let isOver = self.state.failure != nil
-            let done = self.state.waiters.filter { isOver || $0.end <= self.state.writtenEnd }
-            self.state.waiters.removeAll { isOver || $0.end <= self.state.writtenEnd }
+            let (isOver, end) = (self.state.failure != nil, self.state.writtenEnd)
+            let done = self.state.waiters.filter { isOver || $0.end <= end }
+            self.state.waiters.removeAll { isOver || $0.end <= end }
             return (done.map(\.continuation), hasRoom)
         }
         for waiter in waiters { waiter.resume() }
