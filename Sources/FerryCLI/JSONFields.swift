@@ -53,6 +53,7 @@ enum JSONFields {
         ("type", "Always \"progress\"."),
         ("id", "The job's number."),
         ("phase", "As in a job."),
+        ("path", "As in a job."),
         ("bytes_done", "As in a job."),
         ("bytes_durable", "As in a job."),
         ("bytes_total", "As in a job."),

@@ -16,6 +16,7 @@ enum JobText {
         let parts = job.url.prefix { $0 != "?" && $0 != "#" }.split(separator: "/")
         // The first two are scheme and host.
         guard parts.count > 2, let last = parts.last else { return job.url.shown }
+        guard last.contains("%") else { return String(last).shown }
         return FileName.fromURLPath("/" + last)?.shown ?? String(last).shown
     }
 

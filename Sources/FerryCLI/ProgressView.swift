@@ -28,7 +28,7 @@ struct ProgressView {
         // One long name must not take the room of all bars and messages.
         let longest = min(
             shown.map { TextWidth.columns(JobText.shortName($0)) }.max() ?? 0,
-            max(Self.nameMinimum, self.columns / 3)
+            max(20, self.columns / 3)
         )
         var lines = shown.map { self.line($0, nameWanted: longest, now: now) }
         if hidden > 0 {

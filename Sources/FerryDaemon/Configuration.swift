@@ -26,7 +26,8 @@ struct Configuration: Sendable, Equatable {
 
     /// The files, weakest first.
     static func paths(_ environment: [String: String]) -> [String] {
-        let home = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let home =
+            environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
             ?? environment["HOME"].map { "\($0)/.config" }
         return ["/etc/ferry/config.json5"] + (home.map { ["\($0)/ferry/config.json5"] } ?? [])
     }
@@ -52,7 +53,8 @@ struct Configuration: Sendable, Equatable {
                 throw Self.error("\(file): \(section) must be an object, not \(value)")
             }
             for (name, value) in members.sorted(by: { $0.key < $1.key }) {
-                guard let setting = Setting.all.first(where: { $0.section == section && $0.name == name }) else {
+                guard let setting = Setting.all.first(where: { $0.section == section && $0.name == name })
+                else {
                     throw Self.error("\(file): unknown key \(section).\(name) = \(value)")
                 }
                 try self.apply(setting, value, from: file)
@@ -71,7 +73,9 @@ struct Configuration: Sendable, Equatable {
         }
     }
 
-    private mutating func apply(_ setting: Setting, _ value: JSONValue, from source: String) throws(FerryError) {
+    private mutating func apply(_ setting: Setting, _ value: JSONValue, from source: String)
+        throws(FerryError)
+    {
         if let wanted = setting.apply(value, &self.engine) {
             throw Self.error("\(source): \(setting.section).\(setting.name) must be \(wanted), not \(value)")
         }
@@ -97,9 +101,19 @@ struct Configuration: Sendable, Equatable {
         }
     }
 
+    /// What is wrong with a text that does not parse; the decoder tells no line.
     private static func place(of error: any Error) -> String {
-        guard case DecodingError.dataCorrupted(let context)? = error as? DecodingError else { return "\(error)" }
-        return context.underlyingError.map { "\($0)" } ?? context.debugDescription
+        let path: [any CodingKey] =
+            switch error as? DecodingError {
+            case .dataCorrupted(let context), .typeMismatch(_, let context), .valueNotFound(_, let context),
+                .keyNotFound(_, let context):
+                context.codingPath
+            default: []
+            }
+        guard path.isEmpty else {
+            return "the value of \(path.map(\.stringValue).joined(separator: ".")) cannot be read"
+        }
+        return "look for a bracket, comma or quote that is missing or too many"
     }
 
     private static func error(_ message: String) -> FerryError {

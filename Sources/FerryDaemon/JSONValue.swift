@@ -29,7 +29,8 @@ enum JSONValue: Decodable, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .null: "null"
         case .bool(let value): String(value)
-        case .number(let value): value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
+        case .number(let value):
+            value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
         case .string(let value): "\"\(value)\""
         case .array(let values): "[\(values.map(\.description).joined(separator: ", "))]"
         case .object: "{…}"

@@ -55,7 +55,11 @@ public enum FerryService {
         }
         let wakeDescriptor = ferry_eventfd()
         guard signalDescriptor >= 0, wakeDescriptor >= 0 else {
-            throw FerryError(.noService, "signals cannot be set up: \(SystemError.text(errno))", exitStatus: .noService)
+            throw FerryError(
+                .noService,
+                "signals cannot be set up: \(SystemError.text(errno))",
+                exitStatus: .noService
+            )
         }
         signal(SIGPIPE, SIG_IGN)
         umask(0o077)
@@ -141,7 +145,11 @@ public enum FerryService {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
-            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let parts = String(cString: text).split(
+                separator: "=",
+                maxSplits: 1,
+                omittingEmptySubsequences: false
+            )
             if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
             entry += 1
         }

@@ -24,7 +24,8 @@ struct ServiceHandler: ControlHandler {
         self.clientsChanged(false)
     }
 
-    func handle(_ request: ControlRequest, from client: ClientID) async throws(FerryError) -> ControlResponse {
+    func handle(_ request: ControlRequest, from client: ClientID) async throws(FerryError) -> ControlResponse
+    {
         do {
             return try await self.answer(request, Engine.ClientKey(rawValue: client.rawValue), client)
         } catch {
@@ -89,7 +90,10 @@ struct ServiceHandler: ControlHandler {
     ) async throws -> ControlResponse {
         let added = try await self.engine.add(requests, goOn: attach)
         if attach {
-            await self.engine.attach(key, jobs: added.compactMap { $0.job?.state.isFinal == false ? $0.job?.id : nil })
+            await self.engine.attach(
+                key,
+                jobs: added.compactMap { $0.job?.state.isFinal == false ? $0.job?.id : nil }
+            )
         } else {
             await self.engine.runAdded()
         }

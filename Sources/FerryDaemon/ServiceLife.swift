@@ -21,7 +21,7 @@ final class ServiceLife: Sendable {
 
     /// Opens the database and binds the socket; nothing runs yet.
     ///
-    /// - Parameter wake: Wakes ``serve(signals:wake:linger:)``; called from any thread.
+    /// `wake` has to wake ``serve(signals:wake:linger:)``; it is called from any thread.
     init(
         location: QueueLocation,
         configuration: Configuration,
@@ -86,13 +86,16 @@ final class ServiceLife: Sendable {
         self.server.start()
         self.log.write(
             .info,
-            ["event": "ready", "version": ferryVersion, "pid": "\(getpid())", "on_demand": "\(self.onDemand)"]
+            [
+                "event": "ready", "version": ferryVersion, "pid": "\(getpid())",
+                "on_demand": "\(self.onDemand)",
+            ]
         )
     }
 
     /// Waits until a signal, the hand-over or the end of the last client says that it is over.
     ///
-    /// - Parameter linger: Milliseconds that a service on demand stays without clients.
+    /// A service on demand stays `linger` milliseconds without clients.
     func serve(signals: Int32, wake: Int32, linger: Int32) {
         while true {
             let isIdle = self.onDemand && self.server.clientCount == 0

@@ -46,12 +46,16 @@ final class ServiceLog: Sendable {
 
     /// Writes one line.
     func write(_ level: Level, _ fields: KeyValuePairs<String, String?>) {
-        var line = self.isJournal ? "<\(level.rawValue)>" : "time=\(EngineTime.real.now()) level=\(level.word) "
-        line += fields.compactMap { key, value in value.map { "\(key)=\(Self.quote($0))" } }.joined(separator: " ")
+        var line =
+            self.isJournal ? "<\(level.rawValue)>" : "time=\(EngineTime.real.now()) level=\(level.word) "
+        line += fields.compactMap { key, value in value.map { "\(key)=\(Self.quote($0))" } }.joined(
+            separator: " "
+        )
         line += "\n"
         var bytes = Array(line.utf8)
         bytes.withUnsafeMutableBytes { bytes in
-            _ = Glibc.write(self.descriptor, bytes.baseAddress, bytes.count)  // a log that is full stays silent
+            // A log that is full stays silent.
+            _ = Glibc.write(self.descriptor, bytes.baseAddress, bytes.count)
         }
     }
 

@@ -52,7 +52,8 @@ struct Setting: Sendable {
         _ set: @escaping @Sendable (Int, inout EngineConfiguration) -> Void
     ) -> Setting {
         Setting(section: section, name: name) { value, configuration in
-            guard case .number(let number) = value, let whole = Int(exactly: number), range.contains(whole) else {
+            guard case .number(let number) = value, let whole = Int(exactly: number), range.contains(whole)
+            else {
                 return "a whole number from \(range.lowerBound) to \(range.upperBound)"
             }
             set(whole, &configuration)
@@ -92,7 +93,8 @@ struct Setting: Sendable {
         _ set: @escaping @Sendable (Duration, inout EngineConfiguration) -> Void
     ) -> Setting {
         Setting(section: section, name: name) { value, configuration in
-            guard case .string(let text) = value, let duration = DurationText.parse(text), duration > .zero else {
+            guard case .string(let text) = value, let duration = DurationText.parse(text), duration > .zero
+            else {
                 return "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""
             }
             set(duration, &configuration)

@@ -1,6 +1,7 @@
 import FerryCore
 import FerryFiles
 import FerryStore
+import Glibc
 
 /// Commits the end of an attempt: the attempt's row, its hops, and what happens to the job.
 struct AttemptLedger: Sendable {
@@ -36,7 +37,8 @@ struct AttemptLedger: Sendable {
         case .stopped:
             return try await self.stop(running)
         case .storeFailed(let error):
-            let cause = TransferCause.local(errno: 28, path: "the job database")  // ENOSPC: wait and try again
+            // Whatever it is, waiting can help, and looking again costs little: as for a full disk.
+            let cause = TransferCause.local(errno: ENOSPC, path: "the job database")
             return try await self.fail(running, TransferFailure(cause, message: error.message))
         }
     }
@@ -85,14 +87,20 @@ struct AttemptLedger: Sendable {
             switch decision {
             case .retry(after: let delay, counted: _):
                 result = try JobLedger.apply(
-                    .mustWait(.retry, until: now + delay), to: job.id, in: transaction, at: now
+                    .mustWait(.retry, until: now + delay),
+                    to: job.id,
+                    in: transaction,
+                    at: now
                 ) { row in
                     row.message = message
                     row.keep(state)
                 }
             case .wait(let reason, after: let delay):
                 result = try JobLedger.apply(
-                    .mustWait(reason, until: now + delay), to: job.id, in: transaction, at: now
+                    .mustWait(reason, until: now + delay),
+                    to: job.id,
+                    in: transaction,
+                    at: now
                 ) { row in
                     row.message = message
                     row.keep(state)

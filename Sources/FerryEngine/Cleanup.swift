@@ -22,7 +22,11 @@ enum Cleanup {
     /// The text that the database keeps for a partial.
     static func detail(_ file: FileRecord) throws -> String {
         let target = Target(
-            directory: file.directory, name: file.partialName, device: file.device, inode: file.inode)
+            directory: file.directory,
+            name: file.partialName,
+            device: file.device,
+            inode: file.inode
+        )
         return String(decoding: try JSONEncoder().encode(target), as: UTF8.self)
     }
 

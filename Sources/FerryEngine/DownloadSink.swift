@@ -41,12 +41,9 @@ final class DownloadSink: BodySink {
 
     /// Makes a sink for one body.
     ///
-    /// - Parameters:
-    ///   - file: The partial.
-    ///   - offset: Where the first byte after those skipped goes; everything before it is durable.
-    ///   - skip: Bytes at the beginning of the body that are there already.
-    ///   - limit: One past the last offset that may be written, nil if unknown.
-    ///   - checkpointWanted: Called on the loop's thread; must return at once.
+    /// The body's first `skip` bytes are there already; what follows goes to `offset`, before which everything
+    /// is durable. No byte is written at or after `limit`, if that is known. `checkpointWanted` is called on
+    /// the loop's thread and must return at once.
     init(
         file: OpenFile,
         offset: Int64,

@@ -12,10 +12,8 @@ extension DownloadTransfer {
     /// Whatever happens, all that was taken is durable and committed when this returns or throws, unless the
     /// disk itself refuses.
     ///
-    /// - Parameters:
-    ///   - offset: Where the body's first byte after `skip` goes.
-    ///   - expected: One past the last byte of the body, in the file; nil if only its end will tell.
-    /// - Returns: One past the last byte of the file.
+    /// The body's first byte after `skip` goes to `offset`. `expected` is one past its last byte in the file,
+    /// nil if only its end will tell. The result is one past the last byte that came.
     func receive(
         _ exchange: Exchange,
         into partial: PartialFile,
@@ -123,7 +121,8 @@ extension DownloadTransfer {
         let total = partial.remote.totalBytes
         try await self.services.store.write { transaction in
             try transaction.save(
-                SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: durable))
+                SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: durable)
+            )
             guard var job = try transaction.job(id) else { return }
             job.bytesDurable = durable
             if durable > job.bestBytes {

@@ -124,7 +124,9 @@ extension DownloadTransfer {
                 guard let decided = try await self.decideName(answer) else {
                     answer.exchange.cancel()
                     let (directory, name) = self.plannedPlace
-                    return .leftAlone(self.leftAlone(ExistingFile(path: "\(directory)/\(name)", conditions: [])))
+                    return .leftAlone(
+                        self.leftAlone(ExistingFile(path: "\(directory)/\(name)", conditions: []))
+                    )
                 }
                 place = decided
             }
@@ -187,7 +189,8 @@ extension DownloadTransfer {
     private func wantedPlace(_ answer: Answer) -> (directory: String, name: String) {
         if self.request.output != nil { return self.plannedPlace }
         let offered = answer.head.first("Content-Disposition").flatMap { ContentDisposition($0).fileName }
-        let name = offered.flatMap { FileName.safe($0) } ?? FileName.fromURLPath(answer.address.path) ?? "index"
+        let name =
+            offered.flatMap { FileName.safe($0) } ?? FileName.fromURLPath(answer.address.path) ?? "index"
         return (self.request.directory, name)
     }
 
@@ -210,7 +213,9 @@ extension DownloadTransfer {
         }
     }
 
-    private func create(_ record: FileRecord, remote: RemoteObject, length: Int64?) async throws -> PartialFile {
+    private func create(_ record: FileRecord, remote: RemoteObject, length: Int64?) async throws
+        -> PartialFile
+    {
         let calls = self.services.calls
         let mode = 0o666 & ~self.request.umask
         let crash = self.services.crash
@@ -242,9 +247,15 @@ extension DownloadTransfer {
         let cleanups = try await self.services.store.write { transaction -> [CleanupRecord] in
             try transaction.save(record)
             try transaction.save(
-                SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0))
+                SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0)
+            )
             for file in try transaction.files(id) where file.generation < record.generation {
-                _ = try transaction.add(cleanup: Cleanup.unlink, job: id, detail: try Cleanup.detail(file), at: now)
+                _ = try transaction.add(
+                    cleanup: Cleanup.unlink,
+                    job: id,
+                    detail: try Cleanup.detail(file),
+                    at: now
+                )
                 try transaction.removeSegments(id, generation: file.generation)
                 try transaction.removeFile(id, generation: file.generation)
             }
@@ -275,7 +286,12 @@ extension DownloadTransfer {
         var record = partial.record
         while true {
             do {
-                return try await self.publish(record, file: file, folder: partial.folder, remote: partial.remote)
+                return try await self.publish(
+                    record,
+                    file: file,
+                    folder: partial.folder,
+                    remote: partial.remote
+                )
             } catch let error as SystemError where error.errno == EEXIST {
                 guard self.request.output == nil, self.request.ifExists ?? .rename == .rename else {
                     throw TransferFailure(.exists(partial.folder.path(of: record.name)))
@@ -295,7 +311,8 @@ extension DownloadTransfer {
         try await self.services.store.write { [record] transaction in
             try transaction.save(record)
             try transaction.save(
-                SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: total))
+                SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: total)
+            )
             guard var job = try transaction.job(id) else { return }
             job.bytesTotal = total
             job.bytesDurable = total

@@ -16,7 +16,7 @@ struct DownloadTransfer: Sendable {
     let job: JobRecord
     let request: JobRequest
 
-    /// Carries the attempt out. Never throws: every way out is an ``AttemptEnd``.
+    /// Carries the attempt out; every way out is an ``AttemptEnd``.
     func run() async -> AttemptEnd {
         do {
             return try await self.attempt()
@@ -34,8 +34,10 @@ struct DownloadTransfer: Sendable {
 
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
-        if let partial, let total = self.job.bytesTotal, partial.durable == total, self.job.lengthProved == true {
-            return try await self.finish(partial, total: total, lengthProved: true)
+        if let partial, let total = self.job.bytesTotal, partial.durable == total,
+            let lengthProved = self.job.lengthProved
+        {
+            return try await self.finish(partial, total: total, lengthProved: lengthProved)
         }
         let update = try await self.existingFile(partial)
         if self.request.ifExists == .skip, let update { return self.leftAlone(update) }
@@ -64,14 +66,24 @@ struct DownloadTransfer: Sendable {
                 }
                 guard let begun = partial else { continue }
                 let end = try await self.receive(
-                    answer.exchange, into: begun, from: 0, skip: 0, expected: length)
+                    answer.exchange,
+                    into: begun,
+                    from: 0,
+                    skip: 0,
+                    expected: length
+                )
                 let isProved = MessageLength(head: answer.head) != .untilClose
                 return try await self.finish(begun, total: end, lengthProved: isProved)
             case .append(let remote, let range, let skip, _):
                 guard var held = partial else { throw answer.dropped(TransferFailure(.shortBody)) }
                 if remote.totalBytes != nil { held.remote.totalBytes = remote.totalBytes }
                 let end = try await self.receive(
-                    answer.exchange, into: held, from: held.durable, skip: skip, expected: range.end)
+                    answer.exchange,
+                    into: held,
+                    from: held.durable,
+                    skip: skip,
+                    expected: range.end
+                )
                 held.durable = end
                 partial = held
                 let total = held.remote.totalBytes ?? self.running.total
@@ -80,7 +92,9 @@ struct DownloadTransfer: Sendable {
                 guard end > offset else { throw TransferFailure(.shortBody) }
             case .complete:
                 answer.exchange.cancel()
-                guard let held = partial else { throw TransferFailure(.badResponse("416 to a whole request")) }
+                guard let held = partial else {
+                    throw TransferFailure(.badResponse("416 to a whole request"))
+                }
                 return try await self.finish(held, total: held.durable, lengthProved: true)
             case .askAgain(let reason):
                 answer.exchange.cancel()
@@ -146,7 +160,12 @@ struct DownloadTransfer: Sendable {
                 throw self.failure(error)
             }
             self.log(address, head: head)
-            let verdict = ResumePlan.judge(head, offset: offset, stored: stored, now: self.services.time.now())
+            let verdict = ResumePlan.judge(
+                head,
+                offset: offset,
+                stored: stored,
+                now: self.services.time.now()
+            )
             guard verdict == .redirect else {
                 if case .whole(let remote, _, _) = verdict, self.isWebPage(remote, parsed.address, statuses) {
                     exchange.cancel()
@@ -221,7 +240,9 @@ struct DownloadTransfer: Sendable {
 
     /// Plain text that a server sent along with a refusal, nil if it is a page or nothing.
     private func serverWords(_ answer: Answer, _ body: String) -> String? {
-        guard answer.head.first("Content-Type")?.lowercased().hasPrefix("text/plain") == true else { return nil }
+        guard answer.head.first("Content-Type")?.lowercased().hasPrefix("text/plain") == true else {
+            return nil
+        }
         let line = FileName.display(body.split(whereSeparator: \.isNewline).first.map(String.init) ?? "")
         guard !line.isEmpty else { return nil }
         return RetryPlan.message(
@@ -270,8 +291,13 @@ struct DownloadTransfer: Sendable {
             job.restarts = restarts
             try transaction.save(job)
             try transaction.append(
-                event: "restarted", job: id, state: job.state, reason: reason?.rawValue,
-                message: "the download starts over", at: now)
+                event: "restarted",
+                job: id,
+                state: job.state,
+                reason: reason?.rawValue,
+                message: "the download starts over",
+                at: now
+            )
         }
     }
 }

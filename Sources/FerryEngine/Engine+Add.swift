@@ -40,8 +40,8 @@ extension Engine {
     /// The same URL, folder and `-o` as a job that is not final gives that job again (see the
     /// manual, "The same job twice").
     ///
-    /// - Parameter goOn: Whether a failed or paused one is set going again (`get`).
-    /// - Throws: ``FerryError`` `.usage` for a URL that cannot be used, `.exists` for an `-o` that is taken.
+    /// With `goOn` a failed or paused one is set going again, as `get` does. Thrown is ``FerryError`` `.usage` for
+    /// a URL that cannot be used, `.exists` for an `-o` that is taken.
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
         let now = self.services.time.now()
         let checked = try requests.map { try self.check($0, at: now) }
@@ -83,8 +83,12 @@ extension Engine {
         if let refusal = policy.refusal(of: parsed.address.origin) { throw FerryError.usage(refusal) }
         var stored = request
         stored.url = parsed.address.url
-        if parsed.address.hasUserInfo, !request.headers.contains(where: { $0.name.lowercased() == "authorization" }) {
-            stored.headers.append(BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? ""))
+        if parsed.address.hasUserInfo,
+            !request.headers.contains(where: { $0.name.lowercased() == "authorization" })
+        {
+            stored.headers.append(
+                BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? "")
+            )
         }
         let host = parsed.address.origin
         return Checked(
@@ -120,7 +124,10 @@ extension Engine {
         _ calls: FileCalls
     ) throws -> (Added, JobChange?) {
         let same = try transaction.sameTransfer(
-            fingerprint: item.new.urlFingerprint, directory: item.request.directory, output: item.request.output)
+            fingerprint: item.new.urlFingerprint,
+            directory: item.request.directory,
+            output: item.request.output
+        )
         if let job = same.first(where: { !$0.state.isFinal }) {
             let note = try self.difference(item.request, transaction.request(job.id), job.id)
             let event: JobEvent? =
@@ -137,9 +144,12 @@ extension Engine {
         if item.request.ifExists == nil, let job = same.first(where: { $0.state == .completed }),
             try self.isStillThere(job, transaction, calls)
         {
-            return (Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil)
+            return (
+                Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil
+            )
         }
-        if let place = item.place, let taken = try self.taken(place, item.request, transaction, calls) {
+        let place = item.place ?? (item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
+        if let place, let taken = try self.taken(place, item.request, transaction, calls) {
             return (taken, nil)
         }
         let id = try transaction.insert(item.new)
@@ -155,8 +165,20 @@ extension Engine {
         }
         let job = try transaction.job(id)
         let event = try transaction.append(
-            event: "added", job: id, state: job?.state, reason: nil, message: nil, at: now)
+            event: "added",
+            job: id,
+            state: job?.state,
+            reason: nil,
+            message: nil,
+            at: now
+        )
         return (Added(outcome: .new, job: job, note: nil), JobChange(event: event, job: job, remote: nil))
+    }
+
+    /// Where a file goes that is named by its URL, as far as that is known without an answer.
+    private static func urlPlace(_ request: JobRequest) -> (directory: String, name: String)? {
+        guard let parsed = try? URLParser.parse(request.url) else { return nil }
+        return FileName.fromURLPath(parsed.address.path).map { (request.directory, $0) }
     }
 
     /// What `-o` meets: nil if the name is free or may be replaced.
@@ -185,7 +207,9 @@ extension Engine {
     }
 
     /// Whether a completed job's file is the one that was published: same size and date.
-    private static func isStillThere(_ job: JobRecord, _ transaction: Transaction, _ calls: FileCalls) throws -> Bool {
+    private static func isStillThere(_ job: JobRecord, _ transaction: Transaction, _ calls: FileCalls) throws
+        -> Bool
+    {
         guard let path = job.path, let published = try transaction.published(path: path) else { return false }
         let (directory, name) = DownloadTransfer.split(path)
         guard let folder = try? Folder(directory, calls: calls),

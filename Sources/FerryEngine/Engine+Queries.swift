@@ -91,7 +91,10 @@ extension Engine {
     public func history(_ id: JobID) async throws -> History {
         try await self.services.store.read { reader in
             History(
-                attempts: try reader.attempts(id), hops: try reader.hops(id), events: try reader.events(job: id))
+                attempts: try reader.attempts(id),
+                hops: try reader.hops(id),
+                events: try reader.events(job: id)
+            )
         }
     }
 

@@ -36,9 +36,17 @@ extension Engine {
             await self.stopTransfer(of: id, for: .pause)
             steered = try await self.apply(.pause, to: id, refusal: "is over; there is nothing to pause")
         case .resume:
-            steered = try await self.apply(.resume, to: id, refusal: "cannot be resumed; `ferry retry` tries a failed job again")
+            steered = try await self.apply(
+                .resume,
+                to: id,
+                refusal: "cannot be resumed; `ferry retry` tries a failed job again"
+            )
         case .retry:
-            steered = try await self.apply(.retry, to: id, refusal: "cannot be tried again; `ferry resume` goes on with a paused job")
+            steered = try await self.apply(
+                .retry,
+                to: id,
+                refusal: "cannot be tried again; `ferry resume` goes on with a paused job"
+            )
         case .cancel(let keepPartial):
             steered = try await self.cancel(id, keepPartial: keepPartial)
         case .remove:
@@ -64,7 +72,11 @@ extension Engine {
         case .unchanged(let job):
             return Steered(id: id, state: job.state, error: nil)
         case .refused(let job):
-            return Steered(id: id, state: job.state, error: "job \(id) is \(job.state.rawValue) and \(refusal)")
+            return Steered(
+                id: id,
+                state: job.state,
+                error: "job \(id) is \(job.state.rawValue) and \(refusal)"
+            )
         case .unknown:
             return Steered(id: id, state: nil, error: "there is no job \(id)")
         }
@@ -105,14 +117,24 @@ extension Engine {
             if job.state == .failed {
                 for file in try transaction.files(id) {
                     let detail = try Cleanup.detail(file)
-                    ids.append(try transaction.add(cleanup: Cleanup.unlink, job: nil, detail: detail, at: now))
+                    ids.append(
+                        try transaction.add(cleanup: Cleanup.unlink, job: nil, detail: detail, at: now)
+                    )
                 }
             }
             let event = try transaction.append(
-                event: "removed", job: id, state: nil, reason: nil, message: nil, at: now)
+                event: "removed",
+                job: id,
+                state: nil,
+                reason: nil,
+                message: nil,
+                at: now
+            )
             try transaction.remove(id)
             let added = try transaction.cleanups().filter { ids.contains($0.id) }
-            return (Steered(id: id, state: nil, error: nil), JobChange(event: event, job: nil, remote: nil), added)
+            return (
+                Steered(id: id, state: nil, error: nil), JobChange(event: event, job: nil, remote: nil), added
+            )
         }
         for cleanup in cleanups { try await Cleanup.carryOut(cleanup, services) }
         if let change { self.observer([change]) }

@@ -83,7 +83,7 @@ public actor Engine {
         await self.schedule()
     }
 
-    /// Stops all transfers; what can be made durable is. Jobs that ran are queued again, no attempt spent.
+    /// Stops all transfers; what can be made durable is, and jobs that ran are queued, no attempt spent.
     public func stop() async {
         self.isStopping = true
         self.waker?.cancel()
@@ -161,11 +161,19 @@ public actor Engine {
         let hostCounts = perHost
         let candidates = try await self.services.store.read { reader in
             try Scheduler.candidates(
-                reader, wanted: wanted?.subtracting(busy), running: hostCounts, perHost: limits.perHost,
-                limit: free)
+                reader,
+                wanted: wanted?.subtracting(busy),
+                running: hostCounts,
+                perHost: limits.perHost,
+                limit: free
+            )
         }
         let picks = Scheduler.choose(
-            candidates.filter { !busy.contains($0.id) }, running: perHost, perHost: limits.perHost, limit: free)
+            candidates.filter { !busy.contains($0.id) },
+            running: perHost,
+            perHost: limits.perHost,
+            limit: free
+        )
         guard !picks.isEmpty else { return 0 }
         // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
         for job in picks {
@@ -189,13 +197,23 @@ public actor Engine {
         return changes.count
     }
 
-    private static func claim(_ id: JobID, in transaction: Transaction, at now: Timestamp) throws -> JobChange? {
+    private static func claim(_ id: JobID, in transaction: Transaction, at now: Timestamp) throws
+        -> JobChange?
+    {
         let result = try JobLedger.apply(.claimed, to: id, in: transaction, at: now) { $0.attempts += 1 }
         guard case .moved(let change) = result, let job = change.job else { return nil }
         try transaction.save(
             AttemptRecord(
-                job: id, number: job.attempts, beganAt: now, endedAt: nil, outcome: nil, message: nil,
-                offset: job.bytesDurable, received: 0))
+                job: id,
+                number: job.attempts,
+                beganAt: now,
+                endedAt: nil,
+                outcome: nil,
+                message: nil,
+                offset: job.bytesDurable,
+                received: 0
+            )
+        )
         return change
     }
 
@@ -209,13 +227,15 @@ public actor Engine {
         Task {
             let end: AttemptEnd
             do {
-                if let request = try await services.store.read({ try $0.request(job.id) }) {
-                    end = await DownloadTransfer(
-                        services: services, running: running, job: job, request: request
-                    ).run()
-                } else {
+                guard let request = try await services.store.read({ try $0.request(job.id) }) else {
                     throw FerryError(.database, "the job's request is missing", exitStatus: .database)
                 }
+                end = await DownloadTransfer(
+                    services: services,
+                    running: running,
+                    job: job,
+                    request: request
+                ).run()
             } catch {
                 end = .storeFailed(error.asFerryError)
             }

@@ -28,8 +28,7 @@ enum LedgerResult: Sendable {
 enum JobLedger {
     /// Applies an event to a job.
     ///
-    /// - Parameters:
-    ///   - edit: Changes of the row beside its state; called only if the event moves the job.
+    /// `edit` changes the row beside its state; it is called only if the event moves the job.
     static func apply(
         _ event: JobEvent,
         to id: JobID,

@@ -48,6 +48,12 @@ struct Recovery: Sendable {
                 identity.isSameFile(device: record.device, inode: record.inode),
                 identity.size == job.bytesTotal
             else { return nil }
+            // Where a file cannot be renamed without replacing, it has both names for a moment.
+            if let left = try folder.identity(of: record.partialName),
+                left.isSameFile(device: record.device, inode: record.inode)
+            {
+                try folder.remove(record.partialName)
+            }
             try folder.sync()
             return (folder.path(of: record.name), identity)
         }
@@ -56,7 +62,9 @@ struct Recovery: Sendable {
         return (record, PublishedFile(path: path, identity: identity, remote: remote, fingerprint: nil))
     }
 
-    private func settle(_ job: JobRecord, _ published: (FileRecord, PublishedFile)?) async throws -> [JobChange] {
+    private func settle(_ job: JobRecord, _ published: (FileRecord, PublishedFile)?) async throws
+        -> [JobChange]
+    {
         let end: AttemptEnd = published.map { .published($0.1) } ?? .stopped
         let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
         return try await AttemptLedger(services: self.services).commit(end, of: running)
@@ -96,7 +104,8 @@ struct Cancellation: Sendable {
         let now = self.services.time.now()
         return try await self.services.store.write { transaction in
             let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
-            for cleanup in try transaction.cleanups() where cleanup.job == id && cleanup.kind == Cleanup.cancel {
+            for cleanup in try transaction.cleanups()
+            where cleanup.job == id && cleanup.kind == Cleanup.cancel {
                 try transaction.removeCleanup(cleanup.id)
             }
             if case .moved(let change) = result { return [change] }

@@ -100,9 +100,10 @@ final class RunningJob: Sendable {
 
     // MARK: Stopping
 
-    /// Asks the transfer to stop; what it has is kept. The first event asked for wins.
+    /// Asks the transfer to stop; what it has is kept.
     ///
-    /// - Parameter event: What then happens to the job: `.interrupted`, `.pause` or `.cancel`.
+    /// The event says what then happens to the job: `.interrupted`, `.pause` or `.cancel`. The first one asked
+    /// for wins.
     func requestStop(_ event: JobEvent) {
         let exchange: Exchange? = self.stop.withLock { stop in
             if stop.event == nil { stop.event = event }

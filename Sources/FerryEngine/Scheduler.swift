@@ -5,9 +5,7 @@ import FerryStore
 enum Scheduler {
     /// Queued jobs that may be chosen: the heads of each host's queue, or of the jobs that are wanted.
     ///
-    /// - Parameters:
-    ///   - wanted: Only these jobs; nil = all.
-    ///   - running: Running jobs by host; a host that is at its limit is not looked at.
+    /// With `wanted` only those jobs. A host that has `perHost` running jobs is not looked at.
     static func candidates(
         _ reader: Reader,
         wanted: Set<JobID>?,

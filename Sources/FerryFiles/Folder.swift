@@ -59,7 +59,7 @@ public final class Folder: Sendable {
 
     /// Gives a file its final name in one step.
     ///
-    /// - Parameter replacing: Whether a file of that name is replaced; else it is an error, EEXIST.
+    /// A file of that name is replaced if so wanted; else it is an error, EEXIST.
     public func rename(_ from: String, to name: String, replacing: Bool) throws(SystemError) {
         if replacing {
             guard self.calls.rename(self.descriptor, from, name) != 0 else { return }

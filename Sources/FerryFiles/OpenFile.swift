@@ -25,7 +25,8 @@ public final class OpenFile: Sendable {
             self.device = Int64(bitPattern: UInt64(info.st_dev))
             self.inode = Int64(bitPattern: UInt64(info.st_ino))
             self.size = Int64(info.st_size)
-            self.modifiedNanoseconds = Int64(info.st_mtim.tv_sec) * 1_000_000_000 + Int64(info.st_mtim.tv_nsec)
+            self.modifiedNanoseconds =
+                Int64(info.st_mtim.tv_sec) * 1_000_000_000 + Int64(info.st_mtim.tv_nsec)
             self.isRegular = info.st_mode & S_IFMT == S_IFREG
         }
 
@@ -59,13 +60,34 @@ public final class OpenFile: Sendable {
         var done = 0
         while done < bytes.count {
             let count = self.calls.pwrite(
-                self.descriptor, base + done, bytes.count - done, offset + Int64(done))
+                self.descriptor,
+                base + done,
+                bytes.count - done,
+                offset + Int64(done)
+            )
             if count < 0 {
                 if errno == EINTR { continue }
                 throw self.failure("write")
             }
             done += count
         }
+    }
+
+    /// Reads at `offset` until the buffer is full or the file ends, and gives the number of bytes.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int
+    {
+        guard let base = buffer.baseAddress else { return 0 }
+        var done = 0
+        while done < buffer.count {
+            let count = pread(self.descriptor, base + done, buffer.count - done, off_t(offset) + off_t(done))
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
     }
 
     /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).

@@ -17,7 +17,9 @@ public final class StateFolder: Sendable {
     public init(_ path: String) throws(FerryError) {
         try Self.create(path)
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        guard descriptor >= 0 else { throw Self.unusable("cannot open the state folder \(path): \(Self.reason)") }
+        guard descriptor >= 0 else {
+            throw Self.unusable("cannot open the state folder \(path): \(Self.reason)")
+        }
         do throws(FerryError) {
             try Self.check(descriptor, path)
         } catch {
@@ -40,12 +42,14 @@ public final class StateFolder: Sendable {
         guard info.st_uid == geteuid() else {
             throw Self.unusable(
                 "the state folder \(path) belongs to another user (uid \(info.st_uid)); "
-                    + "name your own with --state-dir")
+                    + "name your own with --state-dir"
+            )
         }
         if let name = Self.networkFileSystem(ferry_filesystem_type(descriptor)) {
             throw Self.unusable(
                 "the state folder \(path) is on a network file system (\(name)), which cannot hold a job "
-                    + "database safely; name a local folder with --state-dir")
+                    + "database safely; name a local folder with --state-dir"
+            )
         }
         if info.st_mode & 0o077 != 0, fchmod(descriptor, 0o700) != 0 {
             throw Self.unusable("cannot make the state folder \(path) private: \(Self.reason)")
@@ -73,12 +77,21 @@ public final class StateFolder: Sendable {
         return names[type]
     }
 
-    /// mkdir -p, each new folder with mode 0700.
+    /// mkdir -p, each new folder with mode 0700 and its name durable: all that is accepted lies below it.
     private static func create(_ path: String) throws(FerryError) {
         var prefix = ""
         for component in path.split(separator: "/") {
+            let parent = prefix.isEmpty ? "/" : prefix
             prefix += "/" + component
-            if mkdir(prefix, 0o700) == 0 || errno == EEXIST { continue }
+            if mkdir(prefix, 0o700) == 0 {
+                do throws(SystemError) {
+                    try Folder(parent).sync()
+                } catch {
+                    throw Self.unusable("cannot create the state folder \(path): \(error.description)")
+                }
+                continue
+            }
+            if errno == EEXIST { continue }
             var info = stat()
             if stat(prefix, &info) == 0 { continue }  // EROFS or EACCES for a folder that is there
             throw Self.unusable("cannot create the state folder \(path): \(Self.reason)")

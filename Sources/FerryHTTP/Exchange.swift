@@ -88,7 +88,7 @@ public final class Exchange: Sendable {
         self.post(.cancel(self.id))
     }
 
-    /// Waits for the end. The sink is not called any more after it.
+    /// Waits for the end, after which the sink is not called any more.
     public func end() async -> ExchangeEnd {
         await self.endSlot.value()
     }
@@ -103,7 +103,7 @@ final class OneShot<Value: Sendable>: Sendable {
     }
     private let state = Mutex<State>(.empty)
 
-    /// The value, now or later. A second waiter before the value is there is a caller's mistake.
+    /// The value, now or later; a second waiter before it is there is a caller's mistake.
     func value() async -> Value {
         await withCheckedContinuation { continuation in
             let ready: Value? = self.state.withLock { state in

@@ -67,7 +67,7 @@ public final class NetworkLoop: Sendable {
     /// `curl_global_init`, once a process.
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// Sends a request. Never fails by itself: what goes wrong is told by the exchange.
+    /// Sends a request; what goes wrong is told by the exchange.
     public func open(_ request: HTTPRequest) -> Exchange {
         let id = self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
         let exchange = Exchange(id: id, request: request) { [weak self] command in
@@ -81,7 +81,7 @@ public final class NetworkLoop: Sendable {
         return exchange
     }
 
-    /// Ends all exchanges and the thread, and waits until that is done. Callable once.
+    /// Ends all exchanges and the thread, and waits until that is done; callable once.
     public func stop() async {
         self.mailbox.withLock { box in
             box.isOpen = false
@@ -221,7 +221,9 @@ private final class LoopWorker {
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle
-        if self.idleHandles.count < 16 {
+        // After a failure a handle may keep its buffer, and then its size cannot be set again: libcurl 7.88
+        // does so when a name was not resolved, and the next transfer would end with code 43.
+        if code == Int32(CURLE_OK.rawValue), self.idleHandles.count < 16 {
             curl_easy_reset(transfer.easy)
             self.idleHandles.append(transfer.easy)
         } else {

@@ -215,7 +215,7 @@ import Testing
         #expect(
             try text(documents[0])
                 == #"{"bytes_done":5,"bytes_durable":0,"bytes_total":null,"eta_s":null,"id":1,"#
-                + #""phase":"transferring","rate_bytes_per_s":null,"type":"progress"}"#
+                + #""path":null,"phase":"transferring","rate_bytes_per_s":null,"type":"progress"}"#
         )
     }
 
