@@ -164,7 +164,7 @@ import Testing
                 return
             }
             let added = try await scope.engine.add([request], goOn: false)
-            if hasOutput, policy == .skip {
+            if policy == .skip {
                 #expect(added.map(\.outcome) == [.skipped])
                 #expect(added.first?.job == nil)
                 #expect(server.requests.isEmpty)
@@ -184,9 +184,7 @@ import Testing
                 #expect(try scope.names == ["file.bin"])
                 return
             case .skip:
-                #expect(job.state == .completed)
-                #expect(job.path == path)
-                #expect(server.requests.isEmpty)
+                Issue.record("skip makes no job")
             }
             #expect(try scope.folder.text("data/file.bin") == "old")
         }

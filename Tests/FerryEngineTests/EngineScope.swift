@@ -80,9 +80,14 @@ final class EngineScope: Sendable {
 
     var now: Timestamp { Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset }
 
-    /// Lets the time come at which a waiting job is tried again.
-    func passWait(of job: JobRecord) throws {
-        self.clock.advance(by: try #require(job.nextTry) - self.now)
+    /// Lets the time come at which a waiting job is tried again, or as much as is said if that is more.
+    ///
+    /// The clock is moved once the engine sleeps until that time: a sleep that begins later would be too long.
+    func passWait(of job: JobRecord, atLeast duration: Duration = .zero) async throws {
+        let wait = try #require(job.nextTry) - self.now
+        let end = self.clock.now.advanced(by: wait)
+        while !self.clock.wakeTimes.contains(end) { await Task.yield() }
+        self.clock.advance(by: max(wait, duration))
     }
 
     // MARK: Jobs
@@ -130,7 +135,7 @@ final class EngineScope: Sendable {
         for _ in 1...tries {
             let job = try await self.next(id, .waiting, .completed, .failed, .cancelled)
             guard job.state == .waiting else { return job }
-            try self.passWait(of: job)
+            try await self.passWait(of: job)
         }
         throw TestSupportError("job \(id) has not ended after \(tries) tries")
     }

@@ -238,7 +238,7 @@ import Testing
             let name = "data/.file.bin.\(id).ferry-part"
             #expect(try Self.object.matchesStart(scope.folder.file(name)) == nil)
             try scope.folder.write(name, "short")
-            try scope.passWait(of: waiting)
+            try await scope.passWait(of: waiting)
             #expect(try await scope.end(of: id).state == .completed)
             #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
             #expect(server.ranges == [nil, nil])

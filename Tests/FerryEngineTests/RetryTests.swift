@@ -25,7 +25,7 @@ import Testing
             let waiting = try await scope.next(id, .waiting)
             #expect(waiting.waitReason == .host)
             #expect(waiting.nextTry == start + .seconds(120))
-            try scope.passWait(of: waiting)
+            try await scope.passWait(of: waiting)
             #expect(try await scope.end(of: id).state == .completed)
             #expect(scope.now == start + .seconds(360))
         }
@@ -54,7 +54,7 @@ import Testing
             try await scope.restart()
             #expect(try await scope.job(id) == waiting)
             #expect(server.requests.count == 1)
-            scope.clock.advance(by: .seconds(1))
+            try await scope.passWait(of: waiting)
             #expect(try await scope.end(of: id).state == .completed)
         }
     }
@@ -102,10 +102,8 @@ import Testing
         let server = try script([Self.answer(502)])
         try await withEngine { scope in
             let id = try await scope.add(server.url("file.bin")) { $0.foreground = foreground }
-            _ = try await scope.next(id, .waiting)
-            scope.clock.advance(by: .seconds(limit - 1))
-            _ = try await scope.next(id, .waiting)
-            scope.clock.advance(by: .seconds(301))
+            try await scope.passWait(of: scope.next(id, .waiting), atLeast: .seconds(limit - 1))
+            try await scope.passWait(of: scope.next(id, .waiting), atLeast: .seconds(1))
             let job = try await scope.next(id, .waiting, .failed)
             #expect(job.failureReason == .gaveUp)
             #expect(server.requests.count == 3)

@@ -199,6 +199,29 @@ extension EngineScope {
         }
     }
 
+    @Test func `a stop in the moment of a claim waits for it`() async throws {
+        let server = try self.stallingServer()
+        try await withEngine(mode: .attached) { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            let gate = Gate()
+            let blocked = Task {
+                try await scope.store.write { _ in _ = gate.waitBlocking(timeout: .seconds(30)) }
+            }
+            let engine = try scope.engine
+            let attached = Task { await engine.attachAll(Engine.ClientKey(rawValue: 1)) }
+            while await engine.progress().isEmpty { await Task.yield() }
+            let stopped = Task { await engine.stop() }
+            gate.open()
+            await stopped.value
+            try await blocked.value
+            await attached.value
+            #expect(await engine.progress().isEmpty)
+            let job = try await scope.job(id)
+            #expect(job.state == .queued)
+            #expect(job.attempts - job.forgivenAttempts == 0)
+        }
+    }
+
     // MARK: Clients and services
 
     @Test func `an on-demand service runs what a client stands for`() async throws {
