@@ -175,12 +175,24 @@ public actor Engine {
             limit: free
         )
         guard !picks.isEmpty else { return 0 }
+        // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
+        for job in picks {
+            self.running[job.id] = RunningJob(id: job.id, host: job.host, attempt: job.attempts + 1)
+        }
         let now = self.services.time.now()
-        let changes = try await self.services.store.write { transaction in
-            try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+        let changes: [JobChange]
+        do {
+            changes = try await self.services.store.write { transaction in
+                try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+            }
+        } catch {
+            for job in picks { self.leave(job.id) }
+            throw error
         }
         self.services.crash.reach(.claimed)
-        for change in changes { if let job = change.job { self.launch(job) } }
+        let claimed = changes.compactMap(\.job)
+        for job in claimed { self.launch(job) }
+        for job in picks where !claimed.contains(where: { $0.id == job.id }) { self.leave(job.id) }
         self.observer(changes)
         return changes.count
     }
@@ -206,12 +218,11 @@ public actor Engine {
     }
 
     private func launch(_ job: JobRecord) {
-        let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
+        guard let running = self.running[job.id] else { return }  // `claim` has entered it
         running.done = job.bytesDurable
         running.durable = job.bytesDurable
         running.total = job.bytesTotal
         running.path = job.path
-        self.running[job.id] = running
         let services = self.services
         Task {
             let end: AttemptEnd
@@ -247,17 +258,21 @@ public actor Engine {
             }
         }
         self.services.crash.reach(.completed)
-        self.running[running.id] = nil
         if let changes {
             self.observer(changes)
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
-        for waiter in self.endWaiters.removeValue(forKey: running.id) ?? [] { waiter.resume() }
-        if self.running.isEmpty {
-            for waiter in self.idleWaiters { waiter.resume() }
-            self.idleWaiters.removeAll()
-        }
+        self.leave(running.id)
         await self.schedule()
+    }
+
+    /// Gives a job's place back, and tells those who wait for its end.
+    private func leave(_ id: JobID) {
+        self.running[id] = nil
+        for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
+        guard self.running.isEmpty else { return }
+        for waiter in self.idleWaiters { waiter.resume() }
+        self.idleWaiters.removeAll()
     }
 
     /// Stops a job's transfer, if it runs, and waits until its end is committed.

@@ -48,6 +48,12 @@ struct Recovery: Sendable {
                 identity.isSameFile(device: record.device, inode: record.inode),
                 identity.size == job.bytesTotal
             else { return nil }
+            // Where a file cannot be renamed without replacing, it has both names for a moment.
+            if let left = try folder.identity(of: record.partialName),
+                left.isSameFile(device: record.device, inode: record.inode)
+            {
+                try folder.remove(record.partialName)
+            }
             try folder.sync()
             return (folder.path(of: record.name), identity)
         }

@@ -73,6 +73,23 @@ public final class OpenFile: Sendable {
         }
     }
 
+    /// Reads at `offset` until the buffer is full or the file ends, and gives the number of bytes.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int
+    {
+        guard let base = buffer.baseAddress else { return 0 }
+        var done = 0
+        while done < buffer.count {
+            let count = pread(self.descriptor, base + done, buffer.count - done, off_t(offset) + off_t(done))
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
     /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).
     ///
     /// After an error everything written since the last success counts as lost: the kernel marks the pages
