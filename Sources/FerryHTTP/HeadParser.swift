@@ -57,7 +57,7 @@ struct HeadParser {
     /// Appends an obsolete continuation line to the value before it (RFC 9112 §5.2).
     private mutating func fold(_ text: String) {
         guard !self.isComplete, let last = self.head?.fields.popLast() else { return }
-        // A field may begin with an empty line, and a folded line may be blank: no white space is left around.
+        // A value may begin on the folded line, which may be blank too: no white space is left around it.
         let separator = last.value.isEmpty || text.isEmpty ? "" : " "
         self.head?.fields.append(ResponseHead.Field(name: last.name, value: last.value + separator + text))
     }
