@@ -21,10 +21,13 @@ public enum FileName {
                 scalars.append(scalar)
             }
         }
-        while let last = scalars.last, last == "." || last == " " { scalars.removeLast() }
+        self.trimEnd(&scalars)
         guard let first = scalars.first else { return nil }
         let name = (["-", ".", " ", "~"].contains(first) ? "_" : "") + String(scalars)
-        return self.fit(name, into: self.limit)
+        guard name.utf8.count > self.limit else { return name }
+        scalars = self.fit(name, into: self.limit).unicodeScalars
+        self.trimEnd(&scalars)  // the cut may have left a dot or space there
+        return String(scalars)
     }
 
     /// Makes a safe name from the last component of a URL's path, percent-decoded once.
@@ -86,6 +89,11 @@ public enum FileName {
         }
     }
 
+    /// Takes off dots and spaces at the end.
+    private static func trimEnd(_ scalars: inout String.UnicodeScalarView) {
+        while let last = scalars.last, last == "." || last == " " { scalars.removeLast() }
+    }
+
     /// Puts `insert` before the extension and shortens what stands before it to `limit` bytes in all.
     private static func fit(_ name: String, into limit: Int, insert: String = "") -> String {
         if insert.isEmpty, name.utf8.count <= limit { return name }
@@ -96,12 +104,14 @@ public enum FileName {
 
     /// Stem and extension with its dot; `.tar` belongs to the extension, one that is too long does not count.
     private static func split(_ name: String) -> (stem: String, ending: String) {
-        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return (name, "") }
-        var start = dot
-        guard name[name.index(after: dot)...].utf8.count <= self.longestExtension else { return (name, "") }
-        if ASCII.lowercased(name[..<dot]).hasSuffix(".tar"), name[..<dot].count > 4 {
-            start = name.index(dot, offsetBy: -4)
-        }
+        // Bytes at the end are looked at, not characters: to find those from the end can take quadratic time.
+        let bytes = name.utf8
+        guard let dot = bytes.suffix(self.longestExtension + 1).lastIndex(of: UInt8(ascii: ".")),
+            dot > bytes.startIndex
+        else { return (name, "") }
+        let before = bytes[..<dot]
+        let isArchive = before.count > 4 && ASCII.lowercased(String(before.suffix(4)) ?? "") == ".tar"
+        let start = isArchive ? bytes.index(dot, offsetBy: -4) : dot
         return (String(name[..<start]), String(name[start...]))
     }
 

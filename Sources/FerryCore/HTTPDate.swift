@@ -73,7 +73,8 @@ public enum HTTPDate {
         }
         let midnight = Timestamp(year: fullYear, month: monthIndex + 1, day: Int(day))
         guard midnight.civil.date.day == Int(day) else { return nil }  // 30 February
-        return moment(fullYear)
+        let time = moment(fullYear)
+        return time.civil.date.year <= 9_999 ? time : nil  // its last second 60
     }
 
     private static func string(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }

@@ -85,6 +85,8 @@ public struct Timestamp: Hashable, Comparable, Sendable, Codable, CustomStringCo
         let midnight = Timestamp(year: year, month: month, day: day)
         guard midnight.civil.date.day == day else { return nil }  // 30 February
         self.milliseconds = base.milliseconds + fraction - offset
+        // An offset may lead out of the years that can be written.
+        guard (0...9_999).contains(self.civil.date.year) else { return nil }
     }
 
     /// RFC 3339 in UTC with milliseconds: `2026-11-30T12:00:00.000Z`.

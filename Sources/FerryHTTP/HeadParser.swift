@@ -57,7 +57,9 @@ struct HeadParser {
     /// Appends an obsolete continuation line to the value before it (RFC 9112 §5.2).
     private mutating func fold(_ text: String) {
         guard !self.isComplete, let last = self.head?.fields.popLast() else { return }
-        self.head?.fields.append(ResponseHead.Field(name: last.name, value: last.value + " " + text))
+        // A value may begin on the folded line, which may be blank too: no white space is left around it.
+        let separator = last.value.isEmpty || text.isEmpty ? "" : " "
+        self.head?.fields.append(ResponseHead.Field(name: last.name, value: last.value + separator + text))
     }
 
     private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {
@@ -73,11 +75,12 @@ struct HeadParser {
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 
-    /// `HTTP/1.1 200 OK`.
+    /// `HTTP/1.1 200 OK`; a status that is not three digits is 0, which nothing accepts.
     private static func statusLine(_ text: String) -> ResponseHead {
         let parts = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true)
         let version = parts.first.map { String($0.dropFirst(5)) } ?? ""
-        let status = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
+        let digits = parts.count > 1 && parts[1].utf8.count == 3 ? Int(parts[1]) ?? 0 : 0
+        let status = digits >= 100 ? digits : 0  // "+20" and "-20" are numbers too
         return ResponseHead(
             status: status,
             httpVersion: version,

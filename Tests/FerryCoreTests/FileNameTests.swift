@@ -62,6 +62,19 @@ import Testing
         #expect(endless.utf8.count == 255)
     }
 
+    @Test(arguments: [".", " ", ". .", "..  .. "])
+    func `a cut leaves no dot or space at the end`(gap: String) throws {
+        let stem = String(repeating: "a", count: FileName.limit - gap.utf8.count)
+        #expect(FileName.safe(stem + gap + String(repeating: "b", count: 20)) == stem)
+    }
+
+    @Test func `a long name of flags is cut in linear time`() {
+        // It took minutes while the extension was sought character by character from the end.
+        let flags = String(repeating: "🇩🇪", count: 50_000)
+        #expect(FileName.safe("a" + flags) == "a" + flags.prefix(31))
+        #expect(FileName.safe("a" + flags + ".TAR.gz") == "a" + flags.prefix(30) + ".TAR.gz")
+    }
+
     @Test func `one character longer than a name is cut too`() throws {
         let bomb = "a" + String(repeating: "\u{301}", count: 10_000)
         let name = try #require(FileName.safe(bomb))
@@ -94,6 +107,8 @@ import Testing
         (".tar.gz", 2, ".tar (2).gz"),
         ("a.b.c", 3, "a.b (3).c"), (".profile", 2, ".profile (2)"), ("a.", 2, "a (2)."),
         ("a.averyveryverylongend", 2, "a.averyveryverylongend (2)"),
+        ("a.sixteen_letters_", 2, "a (2).sixteen_letters_"), ("étar.gz", 2, "étar (2).gz"),
+        ("a.seventeen_letters", 2, "a.seventeen_letters (2)"), ("日.Tar.xz", 2, "日 (2).Tar.xz"),
     ])
     func `a taken name is numbered before its extension`(name: String, n: Int, expected: String) {
         #expect(FileName.numbered(name, n) == expected)

@@ -43,7 +43,7 @@ import Testing
             "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 06 Nov 1994 08:49:61 GMT",
             "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 19940 08:49:37 GMT",
             "Sun, 06 Nov 1994 08:49:37 GMT GMT", "Sun, -6 Nov 1994 08:49:37 GMT", "1994-11-06T08:49:37Z",
-            "Sun, 06--Nov-94 08:49:37 GMT", "0", "-1",
+            "Sun, 06--Nov-94 08:49:37 GMT", "0", "-1", "Fri, 31 Dec 9999 23:59:60 GMT",
         ] + nastyTexts
     )
     func `anything else is no date`(text: String) {

@@ -46,6 +46,8 @@ import Testing
             head: head(200, reason: "", version: "2", [("a", "1")])
         ),
         Case(testDescription: "no status", lines: ["HTTP/1.1", ""], head: head(0, reason: "")),
+        Case(testDescription: "too long a status", lines: ["HTTP/1.1 2000 OK", ""], head: head(0)),
+        Case(testDescription: "a signed status", lines: ["HTTP/1.1 +20 OK", ""], head: head(0)),
         Case(
             testDescription: "interim answers come first",
             lines: [
@@ -78,6 +80,11 @@ import Testing
             testDescription: "folded lines are joined",
             lines: ["HTTP/1.1 200 OK", "A: one", "  two ", "\tthree", ""],
             head: head(200, [("A", "one two three")])
+        ),
+        Case(
+            testDescription: "folded lines leave no white space around a value",
+            lines: ["HTTP/1.1 200 OK", "ETag:", "  \"a\" ", "\t", "B:", " ", ""],
+            head: head(200, [("ETag", "\"a\""), ("B", "")])
         ),
         Case(
             testDescription: "a folded line without one before it is dropped",
