@@ -28,9 +28,6 @@ public actor Engine {
         }
     }
 
-    /// Segments that can claim progress at once; the file has 2.6 KiB for each.
-    private static let boardSlots = 1_024
-
     struct Attachment {
         var jobs: Set<JobID> = []
         var all = false
@@ -86,8 +83,9 @@ public actor Engine {
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
         let changes = try await Recovery(services: self.services, claims: claims).run()
+        let slots = self.services.configuration.running
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
-        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.boardSlots) }
+        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: slots) }
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()

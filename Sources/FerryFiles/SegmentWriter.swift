@@ -10,7 +10,7 @@ public final class SegmentWriter: Sendable {
     /// A transfer that takes longer than this for a slab is written straight through.
     static let slabTime = Duration.milliseconds(100)
     /// Slabs that one segment may have on their way to the disk.
-    static let slabLimit = 16
+    static let slabLimit = 8
 
     /// What became of bytes.
     public enum Answer: Sendable {

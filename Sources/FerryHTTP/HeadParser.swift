@@ -10,14 +10,22 @@ struct HeadParser {
         case none
         /// The head of the final answer is complete.
         case head(ResponseHead)
+        /// More lines came than any honest server sends.
+        case tooLarge
     }
 
+    /// All heads and trailers of one exchange together may have this many bytes.
+    static let limit = 256 * 1_024
+
+    private var size = 0
     private var head: ResponseHead?
     private var isComplete = false
     private(set) var trailers: [ResponseHead.Field] = []
 
     /// Takes one line with its line end.
     mutating func take(_ line: UnsafeRawBufferPointer) -> Event {
+        self.size += line.count
+        guard self.size <= Self.limit else { return .tooLarge }
         var bytes = line[...]
         while let last = bytes.last, last == 10 || last == 13 { bytes = bytes.dropLast() }
         if !self.isComplete, bytes.starts(with: [72, 84, 84, 80, 47]) {

@@ -9,6 +9,7 @@ final class LoopTransfer {
     private var parser = HeadParser()
     private var bodyBytes: Int64 = 0
     private var isPaused = false
+    private var hasLargeHead = false
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private let errorBuffer: UnsafeMutablePointer<CChar>
 
@@ -105,6 +106,10 @@ final class LoopTransfer {
     /// What is known at the end.
     func end(code: Int32, detail: String) -> ExchangeEnd {
         var end = ExchangeEnd(code: code, detail: detail)
+        if self.hasLargeHead {
+            end.code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
+            end.detail = "the server's header fields are larger than \(HeadParser.limit / 1_024) KiB"
+        }
         end.bodyBytes = self.bodyBytes
         end.trailers = self.parser.trailers
         var text: UnsafePointer<CChar>?
@@ -148,8 +153,12 @@ final class LoopTransfer {
         guard let context, let bytes else { return 0 }
         let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        if case .head(let head) = transfer.parser.take(line) {
-            transfer.exchange.headSlot.fill(.success(head))
+        switch transfer.parser.take(line) {
+        case .none: break
+        case .head(let head): transfer.exchange.headSlot.fill(.success(head))
+        case .tooLarge:
+            transfer.hasLargeHead = true
+            return 0  // anything but the count ends the transfer (CURLOPT_HEADERFUNCTION(3))
         }
         return size * count
     }

@@ -41,6 +41,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [100, 3_000])
+    func `a head without end is cut off`(lines: Int) async throws {
+        let server = try ScriptedServer { _, _ in
+            Reply(200, headers: (0..<lines).map { "X-Field-\($0): \(String(repeating: "x", count: 100))" })
+        }
+        try await withLoop { loop in
+            let end = await loop.end(of: HTTPRequest(url: server.url("file")))
+            #expect(end.code == (lines == 100 ? 0 : 8))
+            if lines != 100 { #expect(end.detail.contains("256 KiB")) }
+        }
+    }
+
     @Test func `cancelled, resumed and given a sink after its end`() async throws {
         let server = try ScriptedServer { _, _ in .text(200, "hello") }
         try await withLoop { loop in
