@@ -32,7 +32,7 @@ let package = Package(
         .target(name: "CFerryLinux"),
 
         library("FerryCore", []),
-        library("FerryFiles", ["FerryCore", "CFerryLinux"]),
+        library("FerryFiles", ["FerryCore", "CCrypto", "CFerryLinux"]),
         library("FerryStore", ["FerryCore", "CSQLite"]),
         library("FerryHTTP", ["FerryCore", "CCurl", "CCrypto", "CFerryLinux"]),
         library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP"]),

@@ -54,6 +54,31 @@ public final class OpenFile: Sendable {
         return Identity(info)
     }
 
+    /// Reads at an offset until the buffer is full.
+    ///
+    /// - Throws: ``SystemError``, ENODATA if the file ends before.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) {
+        guard let base = buffer.baseAddress else { return }
+        var done = 0
+        while done < buffer.count {
+            let count = self.calls.pread(
+                self.descriptor,
+                base + done,
+                buffer.count - done,
+                offset + Int64(done)
+            )
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            guard count > 0 else {
+                let action = "read \(buffer.count) bytes at \(offset) of"
+                throw SystemError(errno: ENODATA, action: action, path: self.path)
+            }
+            done += count
+        }
+    }
+
     /// Writes all of the bytes at an offset.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         guard let base = bytes.baseAddress else { return }
