@@ -33,7 +33,7 @@ let package = Package(
         .target(name: "CFerryLinux"),
 
         library("FerryCore", []),
-        library("FerryFiles", ["FerryCore", "CFerryLinux", "CXXHash"]),
+        library("FerryFiles", ["FerryCore", "CCrypto", "CFerryLinux", "CXXHash"]),
         library("FerryStore", ["FerryCore", "CSQLite"]),
         library("FerryHTTP", ["FerryCore", "CCurl", "CCrypto", "CFerryLinux"]),
         library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP"]),

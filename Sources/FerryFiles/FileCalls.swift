@@ -5,6 +5,8 @@ import Glibc
 ///
 /// Each does what its manual page says: -1 and errno on an error.
 public struct FileCalls: Sendable {
+    /// pread(2).
+    public var pread: @Sendable (Int32, UnsafeMutableRawPointer, Int, Int64) -> Int
     /// pwrite(2).
     public var pwrite: @Sendable (Int32, UnsafeRawPointer, Int, Int64) -> Int
     /// fdatasync(2).
@@ -22,6 +24,7 @@ public struct FileCalls: Sendable {
 
     /// The kernel's own.
     public static let real = FileCalls(
+        pread: { Glibc.pread($0, $1, $2, off_t($3)) },
         pwrite: { Glibc.pwrite($0, $1, $2, off_t($3)) },
         fdatasync: { Glibc.fdatasync($0) },
         fsync: { Glibc.fsync($0) },

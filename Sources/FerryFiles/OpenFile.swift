@@ -54,6 +54,31 @@ public final class OpenFile: Sendable {
         return Identity(info)
     }
 
+    /// Reads at an offset until the buffer is full.
+    ///
+    /// - Throws: ``SystemError``, ENODATA if the file ends before.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) {
+        guard let base = buffer.baseAddress else { return }
+        var done = 0
+        while done < buffer.count {
+            let count = self.calls.pread(
+                self.descriptor,
+                base + done,
+                buffer.count - done,
+                offset + Int64(done)
+            )
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            guard count > 0 else {
+                let action = "read \(buffer.count) bytes at \(offset) of"
+                throw SystemError(errno: ENODATA, action: action, path: self.path)
+            }
+            done += count
+        }
+    }
+
     /// Writes all of the bytes at an offset.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         guard let base = bytes.baseAddress else { return }
@@ -73,23 +98,6 @@ public final class OpenFile: Sendable {
         }
     }
 
-    /// Reads at `offset` until the buffer is full or the file ends, and gives the number of bytes.
-    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int
-    {
-        guard let base = buffer.baseAddress else { return 0 }
-        var done = 0
-        while done < buffer.count {
-            let count = pread(self.descriptor, base + done, buffer.count - done, off_t(offset) + off_t(done))
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw self.failure("read")
-            }
-            if count == 0 { break }
-            done += count
-        }
-        return done
-    }
-
     /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).
     ///
     /// After an error everything written since the last success counts as lost: the kernel marks the pages
@@ -101,6 +109,15 @@ public final class OpenFile: Sendable {
     /// Makes data and all metadata of the file durable, not its name (fsync(2)).
     public func sync() throws(SystemError) {
         guard self.calls.fsync(self.descriptor) == 0 else { throw self.failure("sync") }
+    }
+
+    /// Sets the time of the last change, in nanoseconds since the epoch.
+    public func setModified(nanoseconds: Int64) throws(SystemError) {
+        let time = timespec(
+            tv_sec: Int(nanoseconds / 1_000_000_000),
+            tv_nsec: Int(nanoseconds % 1_000_000_000)
+        )
+        guard futimens(self.descriptor, [time, time]) == 0 else { throw self.failure("set the time of") }
     }
 
     /// Sets the size.

@@ -155,10 +155,13 @@ public final class ProgressBoard: Sendable {
     ) throws(SystemError) -> Bool {
         guard end > from, end - from <= Self.regionSize else { return false }
         let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(end - from)])
-        guard try file.read(into: bytes, at: from) == bytes.count, let base = bytes.baseAddress else {
-            return false
+        do throws(SystemError) {
+            try file.read(into: bytes, at: from)
+        } catch {
+            guard error.errno == ENODATA else { throw error }
+            return false  // the file is shorter than was claimed
         }
-        return ferry_xxh3(base, bytes.count) == hash
+        return bytes.baseAddress.map { ferry_xxh3($0, bytes.count) } == hash
     }
 
     // MARK: Reading an earlier board

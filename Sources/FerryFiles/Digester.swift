@@ -1,0 +1,119 @@
+import CCrypto
+public import FerryCore
+
+/// Computes one or more digests of bytes as they pass.
+///
+/// One thread at a time may use it. libcrypto cannot save a digest's state, so after a restart the bytes are read
+/// again (``OpenFile/digest(of:range:isCancelled:)``).
+public final class Digester {
+    /// A call of libcrypto that failed.
+    public struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
+        /// The digest that was to be computed.
+        public let algorithm: DigestAlgorithm
+        /// The words of libcrypto.
+        public let reason: String
+
+        /// `cannot compute md5: …`.
+        public var description: String { "cannot compute \(self.algorithm.rawValue): \(self.reason)" }
+    }
+
+    private let contexts: [DigestAlgorithm: OpaquePointer]
+
+    /// Starts digests.
+    ///
+    /// - Throws: ``Failure`` if libcrypto lacks one, as it does MD5 where FIPS rules hold.
+    public convenience init(_ algorithms: Set<DigestAlgorithm>) throws(Failure) {
+        try self.init(algorithms, properties: nil)
+    }
+
+    /// Starts digests with implementations that have these properties (property(7ossl)).
+    init(_ algorithms: Set<DigestAlgorithm>, properties: String?) throws(Failure) {
+        var contexts: [DigestAlgorithm: OpaquePointer] = [:]
+        do throws(Failure) {
+            for algorithm in algorithms {
+                contexts[algorithm] = try Self.start(algorithm, properties)
+            }
+        } catch {
+            contexts.values.forEach { EVP_MD_CTX_free($0) }
+            throw error
+        }
+        self.contexts = contexts
+    }
+
+    deinit {
+        self.contexts.values.forEach { EVP_MD_CTX_free($0) }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// - Throws: ``Failure``; the digests are void then.
+    public func update(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+        guard let base = bytes.baseAddress else { return }
+        for (algorithm, context) in self.contexts {
+            try Self.check(EVP_DigestUpdate(context, base, bytes.count), algorithm)
+        }
+    }
+
+    /// The digests of all bytes taken so far; more bytes may follow.
+    public func finish() throws(Failure) -> [DigestAlgorithm: Checksum] {
+        var digests: [DigestAlgorithm: Checksum] = [:]
+        for (algorithm, context) in self.contexts {
+            guard let copy = EVP_MD_CTX_new() else { throw Self.failure(algorithm) }
+            defer { EVP_MD_CTX_free(copy) }
+            try Self.check(EVP_MD_CTX_copy_ex(copy, context), algorithm)
+            var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+            var count: UInt32 = 0
+            try Self.check(EVP_DigestFinal_ex(copy, &bytes, &count), algorithm)
+            guard let digest = Checksum(algorithm: algorithm, bytes: Array(bytes.prefix(Int(count)))) else {
+                throw Failure(algorithm: algorithm, reason: "a digest of \(count) bytes")
+            }
+            digests[algorithm] = digest
+        }
+        return digests
+    }
+
+    private static func start(
+        _ algorithm: DigestAlgorithm,
+        _ properties: String?
+    ) throws(Failure) -> OpaquePointer {
+        guard let method = EVP_MD_fetch(nil, algorithm.cryptoName, properties) else {
+            throw self.failure(algorithm)
+        }
+        defer { EVP_MD_free(method) }  // the context holds its own reference
+        guard let context = EVP_MD_CTX_new() else { throw self.failure(algorithm) }
+        do throws(Failure) {
+            try self.check(EVP_DigestInit_ex(context, method, nil), algorithm)
+        } catch {
+            EVP_MD_CTX_free(context)
+            throw error
+        }
+        return context
+    }
+
+    private static func check(_ result: Int32, _ algorithm: DigestAlgorithm) throws(Failure) {
+        guard result != 1 else { return }
+        throw self.failure(algorithm)
+    }
+
+    /// Takes the oldest error of this thread's queue and empties it (ERR_get_error(3)).
+    private static func failure(_ algorithm: DigestAlgorithm) -> Failure {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        let reason = ERR_reason_error_string(code).map { String(cString: $0) }
+        return Failure(algorithm: algorithm, reason: reason ?? "libcrypto error \(code)")
+    }
+}
+
+extension DigestAlgorithm {
+    /// The name that libcrypto knows it by (EVP_MD-SHA2(7ossl) and its like).
+    fileprivate var cryptoName: String {
+        switch self {
+        case .sha256: "SHA2-256"
+        case .sha512: "SHA2-512"
+        case .sha384: "SHA2-384"
+        case .sha224: "SHA2-224"
+        case .sha1: "SHA1"
+        case .md5: "MD5"
+        }
+    }
+}
