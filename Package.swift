@@ -29,10 +29,11 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CXXHash", providers: [.apt(["libxxhash-dev"])]),
         .target(name: "CFerryLinux"),
 
         library("FerryCore", []),
-        library("FerryFiles", ["FerryCore", "CCrypto", "CFerryLinux"]),
+        library("FerryFiles", ["FerryCore", "CCrypto", "CFerryLinux", "CXXHash"]),
         library("FerryStore", ["FerryCore", "CSQLite"]),
         library("FerryHTTP", ["FerryCore", "CCurl", "CCrypto", "CFerryLinux"]),
         library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP"]),

@@ -79,6 +79,8 @@ void ferry_eventfd_clear(int fd) {
     (void)eventfd_read(fd, &value); /* EAGAIN: it was zero */
 }
 
+void ferry_store_release(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
+
 int ferry_terminal_columns(int fd) {
     struct winsize size;
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

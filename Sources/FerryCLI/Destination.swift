@@ -43,10 +43,13 @@ struct Destination: Equatable, Sendable {
 
     /// Checks that the folder can be used, and makes it where it may be made.
     ///
+    /// - Returns: The folders that were made, outermost first.
     /// - Throws: ``FerryError`` with exit status 1; nothing has been queued.
-    func prepare() throws(FerryError) {
-        if let base = self.base { try Self.make(base) }
-        if self.createsDirectory { try Self.make(self.directory) }
+    @discardableResult
+    func prepare() throws(FerryError) -> [String] {
+        var made: [String] = []
+        if let base = self.base { made += try Self.make(base) }
+        if self.createsDirectory { made += try Self.make(self.directory) }
         var info = stat()
         guard stat(self.directory, &info) == 0 else {
             throw Self.unusable(self.directory, errno)
@@ -62,22 +65,51 @@ struct Destination: Equatable, Sendable {
                 exitStatus: .failed
             )
         }
+        return made
     }
 
-    private static func make(_ path: String) throws(FerryError) {
+    /// Prepares the folder for `body`, and takes back what was made for it if that is refused.
+    ///
+    /// A service that was lost may have queued the job, so that the folder stays then.
+    func withFolder<Result>(_ body: () throws(FerryError) -> Result) throws(FerryError) -> Result {
+        let made = try self.prepare()
+        do throws(FerryError) {
+            return try body()
+        } catch {
+            if error.exitStatus != .noService {
+                for folder in made.reversed() { rmdir(folder) }  // one that is used meanwhile stays
+            }
+            throw error
+        }
+    }
+
+    private static func make(_ path: String) throws(FerryError) -> [String] {
+        var made: [String] = []
         var current = ""
         for part in path.split(separator: "/") {
             current += "/\(part)"
-            if mkdir(current, 0o777) != 0 {
-                let problem = errno
-                var info = stat()
-                if stat(current, &info) == 0 {
-                    if info.st_mode & S_IFMT == S_IFDIR { continue }
-                    throw Self.unusable(current, ENOTDIR)
-                }
-                throw Self.unusable(current, problem)
+            guard mkdir(current, 0o777) != 0 else {
+                made.append(current)
+                Self.sync(String(current.dropLast(part.count + 1)))
+                continue
             }
+            let problem = errno
+            var info = stat()
+            if stat(current, &info) == 0 {
+                if info.st_mode & S_IFMT == S_IFDIR { continue }
+                throw Self.unusable(current, ENOTDIR)
+            }
+            throw Self.unusable(current, problem)
         }
+        return made
+    }
+
+    /// Makes the names in a folder durable, so that a power cut does not take a new folder with what is in it.
+    private static func sync(_ folder: String) {
+        let descriptor = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }  // a folder that may be searched and not read cannot be synced
+        _ = fsync(descriptor)  // where it fails the service's own syncs fail too, and tell
+        close(descriptor)
     }
 
     private static func unusable(_ path: String, _ problem: Int32) -> FerryError {

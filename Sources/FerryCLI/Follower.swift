@@ -22,6 +22,8 @@ struct Follower {
     private let signals = Signals()
     private let untilEmpty: Bool
     private let deadline: Int64?
+    /// The connection that was told what this command stands for.
+    private var entered = 0
     private var failures = 0
     private var saidLost = false
     private var nextCount: Int64 = 0
@@ -56,6 +58,8 @@ struct Follower {
         while self.console.out.problem == 0 {
             let now = monotonicMilliseconds()
             if try self.isFinished(now) { return .finished }
+            // A question met a dying service and went on to the next one, which has to be told.
+            while self.session.connection != self.entered { try self.reenter() }
             if let deadline, now >= deadline { return .timedOut }
             self.display.tick(self.state, now: now)
             self.wait(now)
@@ -72,18 +76,25 @@ struct Follower {
     }
 
     /// Stands for the jobs, subscribes to them and takes their present state.
+    ///
+    /// A queue is subscribed to first: what ends as soon as it is attached to has then been seen before.
     private mutating func enter() throws(FerryError) {
+        self.entered = self.session.connection
         switch self.state.scope {
         case .queue:
+            try self.subscribe(to: nil)
             _ = try self.session.call(.attachAll)
         case .jobs:
             let jobs = self.state.openJobs
-            if !jobs.isEmpty { _ = try self.session.call(.attach(jobs: jobs)) }
+            guard !jobs.isEmpty else { return }
+            _ = try self.session.call(.attach(jobs: jobs))
+            try self.subscribe(to: jobs)
         }
-        let wanted: [JobID]? = self.state.scope == .queue ? nil : self.state.openJobs
-        guard wanted?.isEmpty != true else { return }
+    }
+
+    private mutating func subscribe(to jobs: [JobID]?) throws(FerryError) {
         guard
-            case .subscribed(let documents) = try self.session.call(.subscribe(jobs: wanted, progress: true))
+            case .subscribed(let documents) = try self.session.call(.subscribe(jobs: jobs, progress: true))
         else { throw Session.unexpected() }
         let (outputs, missing) = self.state.begin(documents)
         try self.tell(outputs)

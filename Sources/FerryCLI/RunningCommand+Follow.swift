@@ -6,9 +6,10 @@ import Glibc
 extension RunningCommand {
     /// `ferry get`: queues, follows, prints the path of each file.
     func get(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
-        try order.destination.prepare()
-        let session = try self.session()
-        let (added, _) = try self.queue(order, attach: true, session: session)
+        let (session, added) = try order.destination.withFolder { () throws(FerryError) in
+            let session = try self.session()
+            return (session, try self.queue(order, attach: true, session: session).added)
+        }
         var jobs: [JobID] = []
         var done = 0
         for entry in added {

@@ -4,8 +4,9 @@ import FerryCore
 extension RunningCommand {
     /// `ferry add`: prints the numbers of the jobs.
     func add(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
-        try order.destination.prepare()
-        let (added, isRunning) = try self.queue(order, attach: false, session: try self.session())
+        let (added, isRunning) = try order.destination.withFolder { () throws(FerryError) in
+            try self.queue(order, attach: false, session: try self.session())
+        }
         for entry in added {
             if let note = entry.note { self.console.note(note.shownLines) }
             guard let job = entry.job else { continue }

@@ -9,6 +9,8 @@ final class Session {
     let command: String
     /// The present connection.
     private(set) var client: ServiceClient
+    /// Grows with each reconnection: what a service was told does not hold for the next one.
+    private(set) var connection = 0
 
     /// Connects, and starts a service on demand where none runs.
     init(_ location: QueueLocation, command: CommandName) throws(FerryError) {
@@ -23,7 +25,8 @@ final class Session {
     /// Sends a request and waits for its answer; asks the next service if this one goes meanwhile.
     ///
     /// Every request of a command may be sent twice: the same job again gives the same number, and what is so
-    /// already counts as done.
+    /// already counts as done. The next service knows nothing of what this connection stood for; see
+    /// ``connection``.
     func call(_ request: ControlRequest) throws(FerryError) -> ControlResponse {
         var tries = 0
         while true {
@@ -47,6 +50,7 @@ final class Session {
     /// Leaves the present service and connects to the next one.
     func reconnect() throws(FerryError) {
         self.client.close()
+        self.connection += 1
         self.client = try ServiceClient.connect(self.location, start: .ifNeeded(command: self.command))
     }
 

@@ -101,11 +101,19 @@ struct Configuration: Sendable, Equatable {
         }
     }
 
+    /// What is wrong with a text that does not parse; the decoder tells no line.
     private static func place(of error: any Error) -> String {
-        guard case DecodingError.dataCorrupted(let context)? = error as? DecodingError else {
-            return "\(error)"
+        let path: [any CodingKey] =
+            switch error as? DecodingError {
+            case .dataCorrupted(let context), .typeMismatch(_, let context), .valueNotFound(_, let context),
+                .keyNotFound(_, let context):
+                context.codingPath
+            default: []
+            }
+        guard path.isEmpty else {
+            return "the value of \(path.map(\.stringValue).joined(separator: ".")) cannot be read"
         }
-        return context.underlyingError.map { "\($0)" } ?? context.debugDescription
+        return "look for a bracket, comma or quote that is missing or too many"
     }
 
     private static func error(_ message: String) -> FerryError {

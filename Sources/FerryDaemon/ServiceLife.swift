@@ -40,6 +40,7 @@ final class ServiceLife: Sendable {
             configuration: configuration.engine,
             mode: onDemand ? .attached : .all,
             crashPoint: crashPoint,
+            boardPath: location.stateDirectory + "/board",
             observer: { changes in
                 for change in changes { Self.record(change, in: log) }
                 subscriptions.publish(changes)

@@ -4,14 +4,12 @@ import FerryHTTP
 import Synchronization
 
 /// Takes a body into a partial file: skips what is there already, refuses what is too much, asks for
-/// checkpoints, and pauses while too much is not yet durable.
+/// checkpoints, and pauses while too much is not yet durable or no memory is free.
 final class DownloadSink: BodySink {
     /// A checkpoint is asked for when this much is written and not durable.
     static let checkpointBytes: Int64 = 32 * 1_024 * 1_024
     /// The body pauses when this much is not durable: what a power cut can cost at most.
     static let pauseBytes: Int64 = 64 * 1_024 * 1_024
-    /// A slower transfer than a slab in this time writes what it has, so that a crash costs little.
-    static let flushInterval = Duration.milliseconds(100)
 
     /// Why the sink ended the exchange.
     enum Failure: Error, Sendable {
@@ -22,131 +20,103 @@ final class DownloadSink: BodySink {
     }
 
     private struct State {
-        var writer: SlabWriter
         var skip: Int64
         var durable: Int64
         var askedAt: Int64
         var isPaused = false
-        var flushedAt: Duration
-        var failure: Failure?
+        var isTooLong = false
     }
 
-    private let lock = Mutex(())
-    /// Guarded by ``lock``: a mutex that held it could not lend it out together with the borrowed bytes.
-    private nonisolated(unsafe) var state: State
+    private let writer: SegmentWriter
     private let limit: Int64?
     private let running: RunningJob
-    private let monotonic: @Sendable () -> Duration
     private let checkpointWanted: @Sendable () -> Void
+    private let state: Mutex<State>
 
     /// Makes a sink for one body.
     ///
-    /// The body's first `skip` bytes are there already; what follows goes to `offset`, before which everything
-    /// is durable. No byte is written at or after `limit`, if that is known. `checkpointWanted` is called on
-    /// the loop's thread and must return at once.
+    /// The body's first `skip` bytes are there already; what follows goes to the writer, before whose beginning
+    /// everything is durable. No byte is written at or after `limit`, if that is known. `checkpointWanted` is
+    /// called on the loop's thread and must return at once.
     init(
-        file: OpenFile,
-        offset: Int64,
+        writer: SegmentWriter,
         skip: Int64,
         limit: Int64?,
         running: RunningJob,
-        time: EngineTime,
         checkpointWanted: @escaping @Sendable () -> Void
     ) {
-        self.state = State(
-            writer: SlabWriter(file: file, offset: offset),
-            skip: skip,
-            durable: offset,
-            askedAt: offset,
-            flushedAt: time.monotonic()
-        )
+        let offset = writer.takenEnd
+        self.writer = writer
+        self.state = Mutex(State(skip: skip, durable: offset, askedAt: offset))
         self.limit = limit
         self.running = running
-        self.monotonic = time.monotonic
         self.checkpointWanted = checkpointWanted
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> SinkAnswer {
-        let (answer, wantsCheckpoint) = self.lock.withLock { _ in
-            let answer = self.take(bytes)
-            let written = self.state.writer.writtenEnd
-            guard written - max(self.state.durable, self.state.askedAt) >= Self.checkpointBytes else {
-                return (answer, false)
-            }
-            self.state.askedAt = written
-            return (answer, true)
+        let taken = self.writer.takenEnd
+        guard let skip = self.admit(bytes.count, at: taken) else {
+            return self.failure == nil ? .pause : .stop
+        }
+        switch self.writer.append(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(skip))) {
+        case .full: return .pause
+        case .failed: return .stop
+        case .taken: break
+        }
+        self.running.addReceived(Int64(bytes.count))
+        self.running.done = taken + Int64(bytes.count - skip)
+        let written = self.writer.writtenEnd
+        let wantsCheckpoint = self.state.withLock { state in
+            state.skip -= Int64(skip)
+            guard written - max(state.durable, state.askedAt) >= Self.checkpointBytes else { return false }
+            state.askedAt = written
+            return true
         }
         if wantsCheckpoint { self.checkpointWanted() }
-        return answer
+        return .taken
     }
 
     /// Why the sink stopped, nil if it did not.
-    var failure: Failure? { self.lock.withLock { _ in self.state.failure } }
+    var failure: Failure? {
+        if let error = self.writer.failure { return .system(error) }
+        return self.state.withLock { $0.isTooLong } ? .tooLong : nil
+    }
 
     /// One past the last byte taken.
-    var takenEnd: Int64 { self.lock.withLock { _ in self.state.writer.takenEnd } }
+    var takenEnd: Int64 { self.writer.takenEnd }
 
-    /// Writes what is in the slab, unless a write failed before, and tells how far the file is written.
-    ///
-    /// A write that fails shows in ``failure``; what the returned offset says is written all the same.
-    func flush() -> Int64 {
-        self.lock.withLock { _ in
-            guard self.state.failure == nil else { return self.state.writer.writtenEnd }
-            do throws(SystemError) {
-                try self.state.writer.flush()
-            } catch {
-                self.state.failure = .system(error)
-            }
-            self.state.flushedAt = self.monotonic()
-            return self.state.writer.writtenEnd
-        }
-    }
+    /// One past the last byte that the kernel has.
+    var writtenEnd: Int64 { self.writer.writtenEnd }
+
+    /// Writes all that was taken, unless a write failed before, and tells how far the file is written.
+    func flush() async -> Int64 { await self.writer.flush() }
 
     /// Says that everything before `offset` is durable; true if the body now has to be resumed.
     func setDurable(_ offset: Int64) -> Bool {
         self.running.durable = offset
-        return self.lock.withLock { _ in
-            self.state.durable = offset
-            guard self.state.isPaused, self.state.writer.takenEnd - offset < Self.pauseBytes else {
-                return false
-            }
-            self.state.isPaused = false
+        let taken = self.writer.takenEnd
+        return self.state.withLock { state in
+            state.durable = offset
+            guard state.isPaused, taken - offset < Self.pauseBytes else { return false }
+            state.isPaused = false
             return true
         }
     }
 
-    /// Called with the lock held.
-    private func take(_ bytes: UnsafeRawBufferPointer) -> SinkAnswer {
-        guard self.state.failure == nil else { return .stop }
-        if self.state.writer.takenEnd - self.state.durable >= Self.pauseBytes {
-            self.state.isPaused = true
-            self.state.askedAt = self.state.durable  // make sure that a checkpoint is under way
-            return .pause
-        }
-        let skipped = Int(min(self.state.skip, Int64(bytes.count)))
-        let fresh = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(skipped))
-        if let limit, self.state.writer.takenEnd + Int64(fresh.count) > limit {
-            self.state.failure = .tooLong
-            return .stop
-        }
-        do throws(SystemError) {
-            let before = self.state.writer.writtenEnd
-            try self.state.writer.append(fresh)
-            let now = self.monotonic()
-            if self.state.writer.writtenEnd != before {
-                self.state.flushedAt = now
-            } else if now - self.state.flushedAt >= Self.flushInterval {
-                try self.state.writer.flush()
-                self.state.flushedAt = now
+    /// How many of the next bytes are to be skipped; nil if none may be taken now, or ever.
+    private func admit(_ count: Int, at taken: Int64) -> Int? {
+        var wantsCheckpoint = false
+        defer { if wantsCheckpoint { self.checkpointWanted() } }
+        return self.state.withLock { state -> Int? in
+            guard taken - state.durable < Self.pauseBytes else {
+                state.isPaused = true
+                wantsCheckpoint = true
+                return nil
             }
-        } catch {
-            self.state.failure = .system(error)
-            return .stop
+            let skip = Int(min(state.skip, Int64(count)))
+            if let limit, taken + Int64(count - skip) > limit { state.isTooLong = true }
+            return state.isTooLong ? nil : skip
         }
-        self.state.skip -= Int64(skipped)
-        self.running.addReceived(Int64(bytes.count))
-        self.running.done = self.state.writer.takenEnd
-        return .taken
     }
 }
 

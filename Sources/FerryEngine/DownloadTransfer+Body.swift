@@ -4,6 +4,14 @@ import FerryHTTP
 import FerryStore
 
 extension DownloadTransfer {
+    /// What a checkpoint makes durable.
+    enum Checkpoint: Sendable {
+        /// What the kernel has by now: asked for by the sink in the midst of a fast body.
+        case written
+        /// All that was taken, the rest of a slab included: at the end, and from time to time.
+        case taken
+    }
+
     /// How often a slow body's progress is made durable.
     private static let checkpointInterval = Duration.seconds(2)
 
@@ -21,15 +29,13 @@ extension DownloadTransfer {
         skip: Int64,
         expected: Int64?
     ) async throws -> Int64 {
-        let (ticks, tick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (ticks, tick) = AsyncStream.makeStream(of: Checkpoint.self, bufferingPolicy: .bufferingNewest(1))
         let sink = DownloadSink(
-            file: partial.file,
-            offset: offset,
+            writer: self.writer(for: partial, offset: offset, exchange),
             skip: skip,
             limit: expected,
             running: self.running,
-            time: self.services.time,
-            checkpointWanted: { tick.yield() }
+            checkpointWanted: { tick.yield(.written) }
         )
         self.running.phase = .transferring
         self.running.done = offset
@@ -38,7 +44,7 @@ extension DownloadTransfer {
         exchange.receive(into: sink)
         let end = try await self.follow(exchange, sink, partial, ticks, tick)
         self.running.amendLastHop(end)
-        _ = try await self.checkpoint(sink, partial)
+        _ = try await self.checkpoint(.taken, sink, partial)
         self.services.crash.reach(.bodyEnded)
         switch sink.failure {
         case .system(let error): throw error
@@ -52,13 +58,27 @@ extension DownloadTransfer {
         return taken
     }
 
+    /// The writer of a body, with a place on the board if one is free.
+    private func writer(for partial: PartialFile, offset: Int64, _ exchange: Exchange) -> SegmentWriter {
+        let key = ProgressBoard.Key(job: self.running.id, generation: partial.record.generation, start: 0)
+        return SegmentWriter(
+            file: partial.file,
+            offset: offset,
+            pool: self.services.slabs,
+            queue: self.services.writing,
+            slot: self.services.board?.begin(key, base: offset),
+            monotonic: self.services.time.monotonic,
+            room: { exchange.resume() }
+        )
+    }
+
     /// Waits for the end of the body; checkpoints run meanwhile, whenever asked for and every two seconds.
     private func follow(
         _ exchange: Exchange,
         _ sink: DownloadSink,
         _ partial: PartialFile,
-        _ ticks: AsyncStream<Void>,
-        _ tick: AsyncStream<Void>.Continuation
+        _ ticks: AsyncStream<Checkpoint>,
+        _ tick: AsyncStream<Checkpoint>.Continuation
     ) async throws -> ExchangeEnd {
         let time = self.services.time
         return try await withThrowingTaskGroup(of: Void.self) { group in
@@ -69,13 +89,13 @@ extension DownloadTransfer {
                     } catch {
                         return  // cancelled: the body has ended
                     }
-                    tick.yield()
+                    tick.yield(.taken)
                 }
             }
             group.addTask {
-                for await _ in ticks {
+                for await kind in ticks {
                     do {
-                        if try await self.checkpoint(sink, partial) { exchange.resume() }
+                        if try await self.checkpoint(kind, sink, partial) { exchange.resume() }
                         if sink.failure != nil { exchange.cancel() }
                     } catch {
                         exchange.cancel()  // nothing may flow that cannot be made durable
@@ -95,18 +115,17 @@ extension DownloadTransfer {
     /// Makes what is written durable and commits its offset: write, sync, then commit.
     ///
     /// - Returns: Whether the body has to be resumed.
-    private func checkpoint(_ sink: DownloadSink, _ partial: PartialFile) async throws -> Bool {
+    private func checkpoint(
+        _ kind: Checkpoint,
+        _ sink: DownloadSink,
+        _ partial: PartialFile
+    ) async throws -> Bool {
         let before = self.running.durable
         let file = partial.file
-        let written = try await self.services.disk.run {
-            let written = sink.flush()
-            if written > before {
-                self.services.crash.reach(.written)
-                try file.syncData()
-            }
-            return written
-        }
+        let written = kind == .taken ? await sink.flush() : sink.writtenEnd
         guard written > before else { return sink.setDurable(before) }
+        self.services.crash.reach(.written)
+        try await self.services.disk.run { try file.syncData() }
         self.services.crash.reach(.synced)
         try await self.commit(durable: written, of: partial)
         self.services.crash.reach(.checkpointed)

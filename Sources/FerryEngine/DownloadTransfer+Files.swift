@@ -154,13 +154,6 @@ extension DownloadTransfer {
         }
     }
 
-    /// Goes back to nothing after an answer that cannot be used; the next request asks for the whole.
-    func restart(_ partial: PartialFile?) async throws -> PartialFile? {
-        guard var partial else { return nil }
-        partial.remote = RemoteObject()  // nothing to resume by; the bytes stay until a new body begins
-        return partial
-    }
-
     /// The folder and name of the file; nil if `skip` says to leave the one that is there.
     private func decideName(_ answer: Answer) async throws -> (directory: String, name: String)? {
         let policy = self.request.ifExists ?? (self.request.output == nil ? .rename : .fail)

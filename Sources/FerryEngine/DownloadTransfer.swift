@@ -8,7 +8,7 @@ import FerryStore
 /// Order is the heart of it: bytes are written, synced, and *then* their offset is committed; the file is
 /// synced, renamed, its folder synced, and *then* the job is completed (by the caller).
 struct DownloadTransfer: Sendable {
-    /// A changed object is started over this often before the job fails with `changed`.
+    /// An object that is another one each time is started over this often before the job fails with `changed`.
     static let restartLimit = 3
 
     let services: TransferServices
@@ -35,13 +35,14 @@ struct DownloadTransfer: Sendable {
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
         if let partial, let total = self.job.bytesTotal, partial.durable == total,
-            self.job.lengthProved == true
+            let lengthProved = self.job.lengthProved
         {
-            return try await self.finish(partial, total: total, lengthProved: true)
+            return try await self.finish(partial, total: total, lengthProved: lengthProved)
         }
         let update = try await self.existingFile(partial)
         if self.request.ifExists == .skip, let update { return self.leftAlone(update) }
         var restarts = self.job.restarts
+        var refused: RestartReason?
         while true {
             let offset = partial.map { $0.remote.isResumable ? $0.durable : 0 } ?? 0
             let conditions = partial == nil ? update?.conditions ?? [] : []
@@ -52,9 +53,10 @@ struct DownloadTransfer: Sendable {
             }
             switch answer.verdict {
             case .whole(let remote, let length, let restart):
-                if partial != nil, restart != nil || partial?.durable ?? 0 > 0 {
-                    restarts += 1
-                    try await self.record(restarts: restarts, reason: restart)
+                if let held = partial, held.durable > 0 {
+                    // One that is the same, as far as can be told, may be fetched anew as often as it takes.
+                    if held.remote.compare(remote) == .different { restarts += 1 }
+                    try await self.record(restarts: restarts, reason: refused ?? restart)
                 }
                 guard restarts <= Self.restartLimit else { throw answer.dropped(TransferFailure(.changed)) }
                 let fresh = try await self.begin(answer, remote: remote, length: length, replacing: partial)
@@ -96,10 +98,9 @@ struct DownloadTransfer: Sendable {
                 return try await self.finish(held, total: held.durable, lengthProved: true)
             case .askAgain(let reason):
                 answer.exchange.cancel()
-                restarts += 1
-                try await self.record(restarts: restarts, reason: reason)
-                guard restarts <= Self.restartLimit else { throw TransferFailure(.changed) }
-                partial = try await self.restart(partial)
+                refused = reason
+                // The next request asks for the whole; the bytes stay until its body begins.
+                partial?.remote.acceptsRanges = false
             case .refused, .redirect:
                 throw try await self.refusal(answer)
             case .bad(let why):

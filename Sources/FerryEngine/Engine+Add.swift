@@ -148,7 +148,8 @@ extension Engine {
                 Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil
             )
         }
-        if let place = item.place, let taken = try self.taken(place, item.request, transaction, calls) {
+        let place = item.place ?? (item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
+        if let place, let taken = try self.taken(place, item.request, transaction, calls) {
             return (taken, nil)
         }
         let id = try transaction.insert(item.new)
@@ -172,6 +173,12 @@ extension Engine {
             at: now
         )
         return (Added(outcome: .new, job: job, note: nil), JobChange(event: event, job: job, remote: nil))
+    }
+
+    /// Where a file goes that is named by its URL, as far as that is known without an answer.
+    private static func urlPlace(_ request: JobRequest) -> (directory: String, name: String)? {
+        guard let parsed = try? URLParser.parse(request.url) else { return nil }
+        return FileName.fromURLPath(parsed.address.path).map { (request.directory, $0) }
     }
 
     /// What `-o` meets: nil if the name is free or may be replaced.

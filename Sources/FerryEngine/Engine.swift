@@ -28,6 +28,9 @@ public actor Engine {
         }
     }
 
+    /// Segments that can claim progress at once; the file has 2.6 KiB for each.
+    private static let boardSlots = 1_024
+
     struct Attachment {
         var jobs: Set<JobID> = []
         var all = false
@@ -36,7 +39,8 @@ public actor Engine {
     /// Called with committed changes, in their order.
     public typealias Observer = @Sendable ([JobChange]) -> Void
 
-    let services: TransferServices
+    private(set) var services: TransferServices
+    private let boardPath: String?
     let mode: Mode
     let observer: Observer
     var running: [JobID: RunningJob] = [:]
@@ -60,6 +64,7 @@ public actor Engine {
         time: EngineTime = .real,
         calls: FileCalls = .real,
         crashPoint: String? = nil,
+        boardPath: String? = nil,
         observer: @escaping Observer
     ) {
         self.services = TransferServices(
@@ -69,15 +74,20 @@ public actor Engine {
             time: time,
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
+            board: nil,
             crash: CrashPoints(crashPoint)
         )
         self.mode = mode
+        self.boardPath = boardPath
         self.observer = observer
     }
 
     /// Takes up what an earlier service left, then begins to run jobs.
     public func start() async throws {
-        let changes = try await Recovery(services: self.services).run()
+        let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
+        let changes = try await Recovery(services: self.services, claims: claims).run()
+        // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
+        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.boardSlots) }
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
@@ -175,12 +185,24 @@ public actor Engine {
             limit: free
         )
         guard !picks.isEmpty else { return 0 }
+        // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
+        for job in picks {
+            self.running[job.id] = RunningJob(id: job.id, host: job.host, attempt: job.attempts + 1)
+        }
         let now = self.services.time.now()
-        let changes = try await self.services.store.write { transaction in
-            try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+        let changes: [JobChange]
+        do {
+            changes = try await self.services.store.write { transaction in
+                try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+            }
+        } catch {
+            for job in picks { self.leave(job.id) }
+            throw error
         }
         self.services.crash.reach(.claimed)
-        for change in changes { if let job = change.job { self.launch(job) } }
+        let claimed = changes.compactMap(\.job)
+        for job in claimed { self.launch(job) }
+        for job in picks where !claimed.contains(where: { $0.id == job.id }) { self.leave(job.id) }
         self.observer(changes)
         return changes.count
     }
@@ -206,12 +228,11 @@ public actor Engine {
     }
 
     private func launch(_ job: JobRecord) {
-        let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
+        guard let running = self.running[job.id] else { return }  // `claim` has entered it
         running.done = job.bytesDurable
         running.durable = job.bytesDurable
         running.total = job.bytesTotal
         running.path = job.path
-        self.running[job.id] = running
         let services = self.services
         Task {
             let end: AttemptEnd
@@ -247,17 +268,21 @@ public actor Engine {
             }
         }
         self.services.crash.reach(.completed)
-        self.running[running.id] = nil
         if let changes {
             self.observer(changes)
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
-        for waiter in self.endWaiters.removeValue(forKey: running.id) ?? [] { waiter.resume() }
-        if self.running.isEmpty {
-            for waiter in self.idleWaiters { waiter.resume() }
-            self.idleWaiters.removeAll()
-        }
+        self.leave(running.id)
         await self.schedule()
+    }
+
+    /// Gives a job's place back, and tells those who wait for its end.
+    private func leave(_ id: JobID) {
+        self.running[id] = nil
+        for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
+        guard self.running.isEmpty else { return }
+        for waiter in self.idleWaiters { waiter.resume() }
+        self.idleWaiters.removeAll()
     }
 
     /// Stops a job's transfer, if it runs, and waits until its end is committed.

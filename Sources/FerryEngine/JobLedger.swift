@@ -37,6 +37,7 @@ enum JobLedger {
         edit: (inout JobRecord) -> Void = { _ in }
     ) throws -> LedgerResult {
         guard var job = try transaction.job(id) else { return .unknown }
+        let wasFailed = job.state == .failed
         var machine = JobMachine(status: job.status)
         switch machine.apply(event) {
         case .unchanged:
@@ -48,6 +49,7 @@ enum JobLedger {
             // What was said about the state before is over; `edit` says what is true now.
             job.message = nil
             job.advice = nil
+            if wasFailed, event == .retry { job.beginAnew(at: now) }
             edit(&job)
             if effects.contains(.setStarted), job.startedAt == nil { job.startedAt = now }
             job.finishedAt = job.state.isEnded ? now : nil
@@ -80,6 +82,15 @@ enum JobLedger {
 }
 
 extension JobRecord {
+    /// Starts the counts anew by which a job gives up: a person wants it tried again.
+    fileprivate mutating func beginAnew(at now: Timestamp) {
+        self.transientTries = 0
+        self.doubtfulTries = 0
+        self.forgivenAttempts = self.attempts
+        self.restarts = 0
+        self.progressAt = now
+    }
+
     /// The part of the row that the state machine owns.
     public var status: JobStatus {
         get {

@@ -5,6 +5,8 @@ import FerryStore
 /// Takes up what a service left that ended without warning, before anything runs.
 struct Recovery: Sendable {
     let services: TransferServices
+    /// What the progress board claims of segments that were being written.
+    let claims: [ProgressBoard.Key: ProgressBoard.Claim]
 
     /// Brings files and rows together again.
     ///
@@ -12,6 +14,7 @@ struct Recovery: Sendable {
     /// then only the commit was missing, and is done. Recorded clean-ups are carried out.
     func run() async throws -> [JobChange] {
         var changes: [JobChange] = []
+        for (key, claim) in self.claims { try await self.prove(claim, of: key) }
         let running = try await self.services.store.read { try $0.runningJobs() }
         for job in running {
             let published = job.phase == .finishing ? try await self.published(job) : nil
@@ -37,6 +40,35 @@ struct Recovery: Sendable {
         return changes
     }
 
+    /// Keeps what a killed process had written and not yet committed: what proves is synced, then committed.
+    private func prove(_ claim: ProgressBoard.Claim, of key: ProgressBoard.Key) async throws {
+        let (job, request, record, segments) = try await self.services.store.read { reader in
+            (
+                try reader.job(key.job), try reader.request(key.job), try reader.file(key.job),
+                try reader.segments(key.job, generation: key.generation)
+            )
+        }
+        guard let job, let request, let record, record.generation == key.generation,
+            let segment = segments.first(where: { $0.start == key.start })
+        else { return }
+        let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
+        let transfer = DownloadTransfer(
+            services: self.services,
+            running: running,
+            job: job,
+            request: request
+        )
+        // A partial that cannot be opened now is the next attempt's matter.
+        guard let partial = try? await transfer.openPartial() else { return }
+        let proved = try? await self.services.disk.run {
+            let proved = try ProgressBoard.prove(claim, of: partial.file, durable: segment.durable)
+            if proved > segment.durable { try partial.file.syncData() }
+            return proved
+        }
+        guard let proved, proved > segment.durable else { return }
+        try await transfer.commit(durable: proved, of: partial)
+    }
+
     /// The file under its final name, if the rename had happened: same device and inode as the partial.
     private func published(_ job: JobRecord) async throws -> (FileRecord, PublishedFile)? {
         let id = job.id
@@ -48,6 +80,12 @@ struct Recovery: Sendable {
                 identity.isSameFile(device: record.device, inode: record.inode),
                 identity.size == job.bytesTotal
             else { return nil }
+            // Where a file cannot be renamed without replacing, it has both names for a moment.
+            if let left = try folder.identity(of: record.partialName),
+                left.isSameFile(device: record.device, inode: record.inode)
+            {
+                try folder.remove(record.partialName)
+            }
             try folder.sync()
             return (folder.path(of: record.name), identity)
         }

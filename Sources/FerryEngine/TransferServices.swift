@@ -1,3 +1,4 @@
+import Dispatch
 import FerryCore
 import FerryFiles
 import FerryHTTP
@@ -11,6 +12,12 @@ struct TransferServices: Sendable {
     let time: EngineTime
     let calls: FileCalls
     let disk: BlockingPool
+    /// Memory between network and disk, for all transfers together: 16 MiB at most.
+    let slabs = SlabPool(limit: 64)
+    /// The writer's thread.
+    let writing = DispatchQueue(label: "ferry.writer")
+    /// Where running segments claim what they have written; nil if the file cannot be had.
+    var board: ProgressBoard?
     let crash: CrashPoints
 }
 

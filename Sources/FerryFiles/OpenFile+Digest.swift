@@ -1,4 +1,5 @@
 public import FerryCore
+import Glibc
 
 extension OpenFile {
     /// How much is read and hashed at a time, in bytes; also how often cancellation is looked at.
@@ -40,7 +41,13 @@ extension OpenFile {
             if isCancelled() { throw CancellationError() }
             let count = Int(min(Int64(buffer.count), range.upperBound - offset))
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-            try self.read(into: piece, at: offset)
+            guard try self.read(into: piece, at: offset) == count else {
+                throw SystemError(
+                    errno: ENODATA,
+                    action: "read \(count) bytes at \(offset) of",
+                    path: self.path
+                )
+            }
             try digester.update(UnsafeRawBufferPointer(piece))
             offset += Int64(count)
         }

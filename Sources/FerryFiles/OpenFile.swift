@@ -54,31 +54,6 @@ public final class OpenFile: Sendable {
         return Identity(info)
     }
 
-    /// Reads at an offset until the buffer is full.
-    ///
-    /// - Throws: ``SystemError``, ENODATA if the file ends before.
-    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) {
-        guard let base = buffer.baseAddress else { return }
-        var done = 0
-        while done < buffer.count {
-            let count = self.calls.pread(
-                self.descriptor,
-                base + done,
-                buffer.count - done,
-                offset + Int64(done)
-            )
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw self.failure("read")
-            }
-            guard count > 0 else {
-                let action = "read \(buffer.count) bytes at \(offset) of"
-                throw SystemError(errno: ENODATA, action: action, path: self.path)
-            }
-            done += count
-        }
-    }
-
     /// Writes all of the bytes at an offset.
     public func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) {
         guard let base = bytes.baseAddress else { return }
@@ -96,6 +71,28 @@ public final class OpenFile: Sendable {
             }
             done += count
         }
+    }
+
+    /// Reads at `offset` until the buffer is full or the file ends, and gives the number of bytes.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int
+    {
+        guard let base = buffer.baseAddress else { return 0 }
+        var done = 0
+        while done < buffer.count {
+            let count = self.calls.pread(
+                self.descriptor,
+                base + done,
+                buffer.count - done,
+                offset + Int64(done)
+            )
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw self.failure("read")
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
     }
 
     /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).

@@ -77,12 +77,21 @@ public final class StateFolder: Sendable {
         return names[type]
     }
 
-    /// mkdir -p, each new folder with mode 0700.
+    /// mkdir -p, each new folder with mode 0700 and its name durable: all that is accepted lies below it.
     private static func create(_ path: String) throws(FerryError) {
         var prefix = ""
         for component in path.split(separator: "/") {
+            let parent = prefix.isEmpty ? "/" : prefix
             prefix += "/" + component
-            if mkdir(prefix, 0o700) == 0 || errno == EEXIST { continue }
+            if mkdir(prefix, 0o700) == 0 {
+                do throws(SystemError) {
+                    try Folder(parent).sync()
+                } catch {
+                    throw Self.unusable("cannot create the state folder \(path): \(error.description)")
+                }
+                continue
+            }
+            if errno == EEXIST { continue }
             var info = stat()
             if stat(prefix, &info) == 0 { continue }  // EROFS or EACCES for a folder that is there
             throw Self.unusable("cannot create the state folder \(path): \(Self.reason)")

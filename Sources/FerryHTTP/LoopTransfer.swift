@@ -40,8 +40,23 @@ final class LoopTransfer {
             self.fieldList = list
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
+        var codes = Self.numbers(request).map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
+        codes += Self.texts(request, userAgent: userAgent).map {
+            ferry_curl_set_string(self.easy, $0.0, $0.1)
+        }
+        codes += Self.lists.map { ferry_curl_set_list(self.easy, $0, self.fieldList) }
+        codes += Self.buffers.map { ferry_curl_set_pointer(self.easy, $0, self.errorBuffer) }
+        codes += Self.contexts.map { ferry_curl_set_pointer(self.easy, $0, context) }
+        codes += Self.callbacks.map { ferry_curl_set_data_callback(self.easy, $0.0, $0.1) }
+        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    // MARK: Options by the type of their argument; a test asks libcurl whether they stand in the right list.
+
+    /// Options that take a `long`.
+    static func numbers(_ request: HTTPRequest) -> [(CURLoption, Int)] {
         let minimum = request.tlsMinimum == .v13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
-        let numbers: [(CURLoption, Int)] = [
+        return [
             (CURLOPT_NOSIGNAL, 1),
             (CURLOPT_QUICK_EXIT, 1),
             (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
@@ -54,7 +69,11 @@ final class LoopTransfer {
             (CURLOPT_LOW_SPEED_LIMIT, 1),
             (CURLOPT_LOW_SPEED_TIME, max(1, request.stallTimeout.wholeMilliseconds / 1_000)),
         ]
-        let texts: [(CURLoption, String?)] = [
+    }
+
+    /// Options that take a `char *`, which libcurl copies; without a CA file its default stays.
+    static func texts(_ request: HTTPRequest, userAgent: String) -> [(CURLoption, String?)] {
+        [
             (CURLOPT_URL, request.url),
             (CURLOPT_PROTOCOLS_STR, "http,https"),
             (CURLOPT_USERAGENT, userAgent),
@@ -62,28 +81,25 @@ final class LoopTransfer {
             // An empty proxy switches the environment's off (CURLOPT_PROXY(3)).
             (CURLOPT_PROXY, request.proxy ?? ""),
             (CURLOPT_NOPROXY, request.noProxy ?? ""),
-            (CURLOPT_CAINFO, request.caFile),
-        ]
-        var codes = numbers.map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
-        for (option, text) in texts where text != nil || option != CURLOPT_CAINFO {
-            codes.append(ferry_curl_set_string(self.easy, option, text))
-        }
-        codes += [
-            ferry_curl_set_list(self.easy, CURLOPT_HTTPHEADER, self.fieldList),
-            ferry_curl_set_pointer(self.easy, CURLOPT_ERRORBUFFER, self.errorBuffer),
-            ferry_curl_set_data_callback(self.easy, CURLOPT_HEADERFUNCTION, Self.onHeader),
-            ferry_curl_set_pointer(self.easy, CURLOPT_HEADERDATA, context),
-            ferry_curl_set_data_callback(self.easy, CURLOPT_WRITEFUNCTION, Self.onBody),
-            ferry_curl_set_pointer(self.easy, CURLOPT_WRITEDATA, context),
-        ]
-        return codes.first { $0 != CURLE_OK } ?? CURLE_OK
+        ] + (request.caFile.map { [(CURLOPT_CAINFO, $0)] } ?? [])
     }
 
+    /// Options that take a list of strings.
+    static let lists = [CURLOPT_HTTPHEADER]
+    /// Options that take a buffer.
+    static let buffers = [CURLOPT_ERRORBUFFER]
+    /// Options that take what the callbacks get.
+    static let contexts = [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA]
+    /// Options that take a callback for data.
+    static let callbacks = [(CURLOPT_HEADERFUNCTION, onHeader), (CURLOPT_WRITEFUNCTION, onBody)]
+
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
-    func unpause() {
-        guard self.isPaused else { return }
+    ///
+    /// - Returns: What that call of the callback ended with; libcurl itself would go on (curl_easy_pause(3)).
+    func unpause() -> CURLcode {
+        guard self.isPaused else { return CURLE_OK }
         self.isPaused = false
-        _ = curl_easy_pause(self.easy, CURLPAUSE_CONT)  // a failure ends the transfer with its own code
+        return curl_easy_pause(self.easy, CURLPAUSE_CONT)
     }
 
     /// What is known at the end.

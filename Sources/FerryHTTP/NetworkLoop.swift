@@ -136,9 +136,9 @@ private final class LoopWorker {
         case .accept(let id, let sink):
             guard let transfer = self.transfers[id] else { return }
             transfer.sink = sink
-            transfer.unpause()
+            self.unpause(id)
         case .resume(let id):
-            self.transfers[id]?.unpause()
+            self.unpause(id)
         case .cancel(let id):
             self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
         }
@@ -202,12 +202,28 @@ private final class LoopWorker {
         exchange.endSlot.fill(end)
     }
 
+    private func unpause(_ id: UInt64) {
+        guard let code = self.transfers[id]?.unpause(), code != CURLE_OK else { return }
+        self.finish(id, code: code)
+    }
+
+    private func finish(_ id: UInt64, code: CURLcode) {
+        let detail = self.transfers[id]?.errorText ?? ""
+        self.finish(
+            id,
+            code: Int32(code.rawValue),
+            detail: detail.isEmpty && code != CURLE_OK ? String(cString: curl_easy_strerror(code)) : detail
+        )
+    }
+
     private func finish(_ id: UInt64, code: Int32, detail: String) {
         guard let transfer = self.transfers.removeValue(forKey: id) else { return }
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle
-        if self.idleHandles.count < 16 {
+        // After a failure a handle may keep its buffer, and then its size cannot be set again: libcurl 7.88
+        // does so when a name was not resolved, and the next transfer would end with code 43.
+        if code == Int32(CURLE_OK.rawValue), self.idleHandles.count < 16 {
             curl_easy_reset(transfer.easy)
             self.idleHandles.append(transfer.easy)
         } else {

@@ -36,9 +36,9 @@ public enum URLParser {
         return try self.read(url)
     }
 
-    /// Resolves a `Location` against the URL that was asked (RFC 3986 §5).
+    /// Resolves a `Location` against the URL that was asked (RFC 3986 §5); an empty one leads nowhere.
     public static func resolve(_ location: String, against base: WebAddress) -> WebAddress? {
-        guard let url = curl_url() else { return nil }
+        guard !location.isEmpty, let url = curl_url() else { return nil }
         defer { curl_url_cleanup(url) }
         do {
             try self.set(url, base.url)

@@ -206,7 +206,7 @@ import Testing
         }
         #expect(result.status == .partlyFailed)
         #expect(result.err.hasPrefix("ferry: a daemon works on this queue already"))
-        #expect(requests == [.attachAll, .subscribe(jobs: nil, progress: true), .counts])
+        #expect(requests == [.subscribe(jobs: nil, progress: true), .attachAll, .counts])
     }
 
     @Test func `add prints numbers alone, and says if nothing runs them`() async throws {

@@ -44,6 +44,9 @@ void ferry_eventfd_signal(int fd);
 /* Sets an eventfd back to zero. */
 void ferry_eventfd_clear(int fd);
 
+/* Stores a word so that no earlier store can be seen after it. */
+void ferry_store_release(uint64_t *word, uint64_t value);
+
 /* The width in columns of the terminal, 0 where fd is none. */
 int ferry_terminal_columns(int fd);
 

@@ -1,0 +1,296 @@
+import CFerryLinux
+import CXXHash
+public import FerryCore
+import Glibc
+import Synchronization
+
+/// How far the partials are written, in a file that outlives the process in the page cache.
+///
+/// For each running segment a slot holds the written offset and an XXH3-64 of each 256 KiB region above the
+/// durable offset. **Nothing in it is believed**: at start the regions are read back and compared, and only the
+/// longest proved prefix counts. So a killed process fetches nothing again that was written, and after a power
+/// cut whatever did reach the disk is kept too.
+///
+/// An entry is made *before* its bytes are written, in one of two tails by turns: if the process dies between
+/// the entry and the write, the newer tail does not prove and the older one does.
+public final class ProgressBoard: Sendable {
+    /// The size of a region, in bytes.
+    public static let regionSize: Int64 = 256 * 1_024
+    /// Regions that a slot remembers: more than can be written and not durable at once.
+    static let regions = 320
+
+    /// What identifies a segment of a partial.
+    public struct Key: Hashable, Sendable {
+        /// The job.
+        public let job: JobID
+        /// The generation of its partial.
+        public let generation: Int
+        /// Where the segment begins in the file.
+        public let start: Int64
+
+        /// Makes a key.
+        public init(job: JobID, generation: Int, start: Int64) {
+            self.job = job
+            self.generation = generation
+            self.start = start
+        }
+    }
+
+    /// One of the two newest claims of a slot.
+    struct Tail: Sendable, Equatable {
+        /// One past the last byte that was to be written.
+        var written: Int64
+        /// The hash of the last, possibly unfinished region up to there.
+        var hash: UInt64
+    }
+
+    /// What an earlier process claimed of one segment.
+    public struct Claim: Sendable {
+        /// Where that process began to write: regions are hashed from here on.
+        let base: Int64
+        /// The newest first.
+        let tails: [Tail]
+        /// The hash of each whole region, by number modulo ``ProgressBoard/regions``.
+        let hashes: [UInt64]
+    }
+
+    // The layout of the file, in 64-bit words: a header, then slots.
+    static let magic: UInt64 = 0x31_44_52_41_4F_42_59_46  // "FYBOARD1"
+    static let headerWords = 8
+    private enum Word {
+        static let job = 0
+        static let generation = 1
+        static let start = 2
+        static let base = 3
+        static let tails = 4  // two of (written, hash, seal)
+        static let hashes = 10
+    }
+    static let slotWords = 10 + ProgressBoard.regions + 6
+
+    private struct Memory: @unchecked Sendable {
+        // Each slot is written by the one transfer that holds it.
+        let words: UnsafeMutablePointer<UInt64>
+        let count: Int
+    }
+
+    private let memory: Memory
+    private let free: Mutex<[Int]>
+
+    /// Makes an empty board, in place of one that an earlier process left.
+    ///
+    /// `slots` segments can be written at once; more run without a slot and lose no more than what is not yet
+    /// durable.
+    public init(path: String, slots: Int) throws(SystemError) {
+        let size = (Self.headerWords + slots * Self.slotWords) * 8
+        let descriptor = ferry_openat(AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
+        defer { close(descriptor) }
+        // All blocks at once: a full disk is found now and not as a signal on a later store.
+        guard ftruncate(descriptor, off_t(size)) == 0, posix_fallocate(descriptor, 0, off_t(size)) == 0 else {
+            throw SystemError(errno: errno == 0 ? ENOSPC : errno, action: "allocate", path: path)
+        }
+        guard let base = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
+            base != MAP_FAILED
+        else { throw SystemError(errno: errno, action: "map", path: path) }
+        base.initializeMemory(as: UInt8.self, repeating: 0, count: size)
+        let words = base.bindMemory(to: UInt64.self, capacity: size / 8)
+        words[0] = Self.magic
+        words[1] = UInt64(slots)
+        self.memory = Memory(words: words, count: size / 8)
+        self.free = Mutex(Array((0..<slots).reversed()))
+    }
+
+    deinit {
+        munmap(self.memory.words, self.memory.count * 8)
+    }
+
+    /// Takes a slot for a segment that is about to be written from `base` on; nil if all are taken.
+    public func begin(_ key: Key, base: Int64) -> Slot? {
+        guard let index = self.free.withLock({ $0.popLast() }) else { return nil }
+        return Slot(board: self, index: index, key: key, base: base)
+    }
+
+    /// How far a file's bytes are proved to be what was written, from `durable` on.
+    ///
+    /// Reads at most what was not durable. The result is at least `durable`.
+    public static func prove(_ claim: Claim, of file: OpenFile, durable: Int64) throws(SystemError) -> Int64 {
+        var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Self.regionSize), alignment: 4_096)
+        defer { buffer.deallocate() }
+        var end = durable
+        var region = durable / Self.regionSize
+        // Whole regions first, as far as they prove, but not beyond what the newest claim says.
+        let newest = claim.tails.first?.written ?? durable
+        while (region + 1) * Self.regionSize <= newest {
+            let hash = claim.hashes[Int(region % Int64(Self.regions))]
+            let last = (region + 1) * Self.regionSize
+            guard
+                try Self.matches(
+                    hash,
+                    file,
+                    from: max(region * Self.regionSize, claim.base),
+                    to: last,
+                    &buffer
+                )
+            else { break }
+            end = max(end, last)
+            region += 1
+        }
+        for tail in claim.tails where tail.written > end {
+            let first = max((tail.written - 1) / Self.regionSize * Self.regionSize, claim.base)
+            guard first <= end,
+                try Self.matches(tail.hash, file, from: first, to: tail.written, &buffer)
+            else { continue }
+            end = tail.written
+            break
+        }
+        return end
+    }
+
+    private static func matches(
+        _ hash: UInt64,
+        _ file: OpenFile,
+        from: Int64,
+        to end: Int64,
+        _ buffer: inout UnsafeMutableRawBufferPointer
+    ) throws(SystemError) -> Bool {
+        guard end > from, end - from <= Self.regionSize else { return false }
+        let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(end - from)])
+        guard try file.read(into: bytes, at: from) == bytes.count, let base = bytes.baseAddress else {
+            return false
+        }
+        return ferry_xxh3(base, bytes.count) == hash
+    }
+
+    // MARK: Reading an earlier board
+
+    /// What an earlier process claimed; to be proved and committed before a new board takes the file's place.
+    public static func claims(path: String) -> [Key: Claim] {
+        let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0)
+        guard descriptor >= 0 else { return [:] }  // there is none: nothing is claimed
+        defer { close(descriptor) }
+        var info = stat()
+        guard fstat(descriptor, &info) == 0, info.st_size >= Self.headerWords * 8,
+            info.st_size <= 1 << 30
+        else { return [:] }
+        var words = [UInt64](repeating: 0, count: Int(info.st_size) / 8)
+        let wanted = words.count * 8
+        var done = 0
+        while done < wanted {
+            let count = words.withUnsafeMutableBytes { bytes in
+                pread(descriptor, bytes.baseAddress.map { $0 + done }, wanted - done, off_t(done))
+            }
+            guard count > 0 else { return [:] }
+            done += count
+        }
+        guard words[0] == Self.magic else { return [:] }
+        var claims: [Key: Claim] = [:]
+        var slot = Self.headerWords
+        while slot + Self.slotWords <= words.count {
+            if let (key, claim) = Self.claim(words[slot..<slot + Self.slotWords]) { claims[key] = claim }
+            slot += Self.slotWords
+        }
+        return claims
+    }
+
+    /// Reads one slot; anything that does not add up is no claim.
+    private static func claim(_ slot: ArraySlice<UInt64>) -> (Key, Claim)? {
+        let words = Array(slot)
+        guard let job = Int64(exactly: words[Word.job]), job > 0,
+            let generation = Int(exactly: words[Word.generation]),
+            let start = Int64(exactly: words[Word.start]),
+            let base = Int64(exactly: words[Word.base])
+        else { return nil }
+        let tails = (0..<2).compactMap { index -> Tail? in
+            let at = Word.tails + index * 3
+            guard words[at + 2] == Self.seal(words[at], words[at + 1]),
+                let written = Int64(exactly: words[at]), written > base
+            else { return nil }
+            return Tail(written: written, hash: words[at + 1])
+        }
+        guard !tails.isEmpty else { return nil }
+        return (
+            Key(job: JobID(rawValue: job), generation: generation, start: start),
+            Claim(
+                base: base,
+                tails: tails.sorted { $0.written > $1.written },
+                hashes: Array(words[Word.hashes..<Word.hashes + Self.regions])
+            )
+        )
+    }
+
+    fileprivate static func seal(_ written: UInt64, _ hash: UInt64) -> UInt64 {
+        written ^ hash.byteSwapped ^ Self.magic
+    }
+
+    // MARK: Writing
+
+    /// The place of one segment on the board; freed when the last reference goes.
+    ///
+    /// Used by one thread at a time, in the order of the bytes.
+    public final class Slot: @unchecked Sendable {
+        // Whoever writes the segment's bytes uses it, one write after the other.
+
+        private let board: ProgressBoard
+        private let index: Int
+        private let state: UnsafeMutableRawPointer
+        private var end: Int64
+        private var turn = 0
+
+        fileprivate init(board: ProgressBoard, index: Int, key: Key, base: Int64) {
+            self.board = board
+            self.index = index
+            self.end = base
+            self.state = .allocate(
+                byteCount: ferry_xxh3_state_size(),
+                alignment: ferry_xxh3_state_alignment()
+            )
+            ferry_xxh3_begin(self.state)
+            let words = self.words
+            for word in 0..<ProgressBoard.slotWords { words[word] = 0 }
+            words[Word.generation] = UInt64(key.generation)
+            words[Word.start] = UInt64(key.start)
+            words[Word.base] = UInt64(base)
+            ferry_store_release(words + Word.job, UInt64(key.job.rawValue))
+        }
+
+        deinit {
+            ferry_store_release(self.words + Word.job, 0)
+            self.state.deallocate()
+            self.board.free.withLock { $0.append(self.index) }
+        }
+
+        private var words: UnsafeMutablePointer<UInt64> {
+            self.board.memory.words + ProgressBoard.headerWords + self.index * ProgressBoard.slotWords
+        }
+
+        /// Claims bytes that are about to be written at the segment's end; they must follow the last ones.
+        public func willWrite(_ bytes: UnsafeRawBufferPointer) {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let region = self.end / ProgressBoard.regionSize
+                let border = (region + 1) * ProgressBoard.regionSize
+                let count = min(rest.count, Int(border - self.end))
+                ferry_xxh3_update(self.state, UnsafeRawBufferPointer(rebasing: rest).baseAddress, count)
+                self.end += Int64(count)
+                rest = rest.dropFirst(count)
+                guard self.end == border else { continue }
+                let whole = ferry_xxh3_digest(self.state)
+                let slot = Word.hashes + Int(region % Int64(ProgressBoard.regions))
+                ferry_store_release(self.words + slot, whole)
+                if rest.isEmpty { self.claim(whole) }
+                ferry_xxh3_begin(self.state)
+            }
+            if self.end % ProgressBoard.regionSize != 0 { self.claim(ferry_xxh3_digest(self.state)) }
+        }
+
+        private func claim(_ hash: UInt64) {
+            let tail = self.words + Word.tails + self.turn * 3
+            self.turn = 1 - self.turn
+            let written = UInt64(self.end)
+            ferry_store_release(tail + 2, 0)
+            ferry_store_release(tail, written)
+            ferry_store_release(tail + 1, hash)
+            ferry_store_release(tail + 2, ProgressBoard.seal(written, hash))
+        }
+    }
+}

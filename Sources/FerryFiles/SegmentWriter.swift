@@ -1,0 +1,221 @@
+import CFerryLinux
+public import Dispatch
+import Synchronization
+
+/// Brings the bytes of one segment into its file: in slabs by the writer's thread while they come fast, and
+/// straight through while they come slowly, so that a trickle never holds memory that others need.
+///
+/// ``append(_:)`` never waits for anything but a small `pwrite`. Bytes are written in their order.
+public final class SegmentWriter: Sendable {
+    /// A transfer that takes longer than this for a slab is written straight through.
+    static let slabTime = Duration.milliseconds(100)
+    /// Slabs that one segment may have on their way to the disk.
+    static let slabLimit = 16
+
+    /// What became of bytes.
+    public enum Answer: Sendable {
+        /// All were taken.
+        case taken
+        /// None was taken; `room` will be called.
+        case full
+        /// None was taken; see ``SegmentWriter/failure``.
+        case failed
+    }
+
+    private struct State {
+        var isDirect = true
+        var slab: Slab?
+        var filled = 0
+        /// One past the last byte that was handed to the writer's thread, or written.
+        var submittedEnd: Int64
+        var writtenEnd: Int64
+        var inFlight = 0
+        var windowBegan: Duration
+        var windowBytes = 0
+        var failure: SystemError?
+        var wantsRoom = false
+        var waiters: [(end: Int64, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let file: OpenFile
+    private let pool: SlabPool
+    private let queue: DispatchQueue
+    private let slot: ProgressBoard.Slot?
+    private let monotonic: @Sendable () -> Duration
+    private let room: @Sendable () -> Void
+    private let lock = Mutex(())
+    /// Guarded by ``lock``: a mutex that held it could not lend it out together with borrowed bytes.
+    private nonisolated(unsafe) var state: State
+
+    /// Makes a writer that goes on at an offset.
+    ///
+    /// `queue` is the writer's thread, a serial queue. `room` is called, from any thread, when bytes that were
+    /// refused may come again, and after a failure.
+    public init(
+        file: OpenFile,
+        offset: Int64,
+        pool: SlabPool,
+        queue: DispatchQueue,
+        slot: ProgressBoard.Slot?,
+        monotonic: @escaping @Sendable () -> Duration,
+        room: @escaping @Sendable () -> Void
+    ) {
+        self.file = file
+        self.pool = pool
+        self.queue = queue
+        self.slot = slot
+        self.monotonic = monotonic
+        self.room = room
+        self.state = State(submittedEnd: offset, writtenEnd: offset, windowBegan: monotonic())
+    }
+
+    /// One past the last byte taken.
+    public var takenEnd: Int64 {
+        self.lock.withLock { _ in self.state.submittedEnd + Int64(self.state.filled) }
+    }
+
+    /// One past the last byte that the kernel has.
+    public var writtenEnd: Int64 { self.lock.withLock { _ in self.state.writtenEnd } }
+
+    /// The write that failed; nothing is written after it.
+    public var failure: SystemError? { self.lock.withLock { _ in self.state.failure } }
+
+    /// Takes all of the bytes, or none; for one thread at a time.
+    public func append(_ bytes: UnsafeRawBufferPointer) -> Answer {
+        self.lock.withLock { _ in
+            guard self.state.failure == nil else { return .failed }
+            self.turnWindow()
+            self.state.windowBytes += bytes.count
+            if self.state.isDirect {
+                self.state.isDirect = self.state.windowBytes < SlabPool.slabSize
+                return self.writeThrough(bytes)
+            }
+            return self.collect(bytes)
+        }
+    }
+
+    /// Waits until all that was taken before is written, or has failed; gives ``writtenEnd``.
+    public func flush() async -> Int64 {
+        await withCheckedContinuation { continuation in
+            let isDone = self.lock.withLock { _ in
+                guard self.state.failure == nil else { return true }
+                self.submit()
+                guard self.state.inFlight > 0 else { return true }
+                self.state.waiters.append((self.state.submittedEnd, continuation))
+                return false
+            }
+            if isDone { continuation.resume() }
+        }
+        return self.writtenEnd
+    }
+
+    // MARK: Called with the lock held
+
+    /// Looks at the rate of the last window: too slow for slabs means straight through, once none is under way.
+    private func turnWindow() {
+        let now = self.monotonic()
+        guard now - self.state.windowBegan >= Self.slabTime else { return }
+        let isSlow = self.state.windowBytes < SlabPool.slabSize
+        self.state.windowBegan = now
+        self.state.windowBytes = 0
+        guard isSlow, !self.state.isDirect else { return }
+        self.submit()
+        self.state.isDirect = self.state.inFlight == 0
+    }
+
+    private func writeThrough(_ bytes: UnsafeRawBufferPointer) -> Answer {
+        self.slot?.willWrite(bytes)
+        do throws(SystemError) {
+            try self.file.write(bytes, at: self.state.writtenEnd)
+        } catch {
+            self.state.failure = error
+            return .failed
+        }
+        self.state.writtenEnd += Int64(bytes.count)
+        self.state.submittedEnd = self.state.writtenEnd
+        return .taken
+    }
+
+    /// Copies into the present slab, and into a second one where the bytes cross its border.
+    ///
+    /// Where no slab can be had, the bytes wait for one of this segment's own writes to end; with none under
+    /// way they are written straight through. So segments that hold part-filled slabs never wait for each other.
+    private func collect(_ bytes: UnsafeRawBufferPointer) -> Answer {
+        precondition(bytes.count <= SlabPool.slabSize, "a piece fits into one slab")
+        let count = min(bytes.count, self.border - self.state.filled)
+        let first = self.state.slab ?? self.take()
+        let second = count < bytes.count && first != nil ? self.take() : nil
+        guard let first, count == bytes.count || second != nil else {
+            self.submit()
+            guard self.state.inFlight > 0 else { return self.writeThrough(bytes) }
+            self.state.wantsRoom = true
+            return .full
+        }
+        self.state.slab = first
+        self.copy(bytes[..<count])
+        if self.state.filled == self.border { self.submit() }
+        if let second {
+            self.state.slab = second
+            self.copy(bytes[count...])
+        }
+        return .taken
+    }
+
+    /// The room of a slab that begins at the submitted end: up to the next aligned offset.
+    private var border: Int {
+        SlabPool.slabSize - Int(self.state.submittedEnd % Int64(SlabPool.slabSize))
+    }
+
+    private func take() -> Slab? {
+        self.state.inFlight < Self.slabLimit ? self.pool.take() : nil
+    }
+
+    private func copy(_ bytes: Slice<UnsafeRawBufferPointer>) {
+        guard let slab = self.state.slab else { return }
+        UnsafeMutableRawBufferPointer(rebasing: slab.memory[self.state.filled...])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes))
+        self.state.filled += bytes.count
+    }
+
+    /// Hands what is in the slab to the writer's thread.
+    private func submit() {
+        guard let slab = self.state.slab, self.state.filled > 0 else { return }
+        let (offset, count) = (self.state.submittedEnd, self.state.filled)
+        self.state.slab = nil
+        self.state.filled = 0
+        self.state.submittedEnd += Int64(count)
+        self.state.inFlight += 1
+        self.queue.async { self.write(slab, count, at: offset) }
+    }
+
+    // MARK: On the writer's thread
+
+    private func write(_ slab: Slab, _ count: Int, at offset: Int64) {
+        var failure = self.failure
+        if failure == nil {
+            let bytes = UnsafeRawBufferPointer(rebasing: slab.memory[..<count])
+            self.slot?.willWrite(bytes)
+            do throws(SystemError) {
+                try self.file.write(bytes, at: offset)
+            } catch {
+                failure = error
+            }
+        }
+        let (waiters, hasRoom) = self.lock.withLock { _ in
+            self.state.inFlight -= 1
+            if let failure {
+                self.state.failure = self.state.failure ?? failure
+            } else {
+                self.state.writtenEnd = offset + Int64(count)
+            }
+            let hasRoom = self.state.wantsRoom || failure != nil
+            self.state.wantsRoom = false
+            let (isOver, end) = (self.state.failure != nil, self.state.writtenEnd)
+            let done = self.state.waiters.filter { isOver || $0.end <= end }
+            self.state.waiters.removeAll { isOver || $0.end <= end }
+            return (done.map(\.continuation), hasRoom)
+        }
+        for waiter in waiters { waiter.resume() }
+        if hasRoom { self.room() }
+    }
+}

@@ -1,0 +1,112 @@
+import FerryTestSupport
+import Glibc
+import Testing
+
+@testable import func FerryTestSupport.waitForEnd
+
+/// Kills services and commands at any moment, as the kernel, a person or a power button would.
+@Suite(.timeLimit(.minutes(2))) struct KillTests {
+    private static let mebibyte: Int64 = 1 << 20
+    private static let kills = 10
+
+    @Test func `ten kills of the service cost no attempt and no committed byte`() async throws {
+        let seed = UInt64.random(in: .min ... .max)
+        print("kill loop: seed \(seed)")
+        var random = SplitMix(state: seed)
+        let object = TestObject(size: 64 * Self.mebibyte, seed: 11)
+        // What each service gets before it is killed; one gets enough for a checkpoint by size.
+        let portions = (0..<Self.kills).map { round in
+            round == 8 ? 36 * Self.mebibyte : Int64.random(in: 1...(3 * Self.mebibyte), using: &random)
+        }
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(object, for: request)
+            return number < portions.count ? reply.with(.stall(after: portions[number])) : reply
+        }
+        try await withCrashScope { scope in
+            let get = try scope.startGet(server.url("object.bin"), "--attempts", "2")
+            var committed: Int64 = 0
+            var sent: Int64 = 0
+            for (round, portion) in portions.enumerated() {
+                let request = try await server.waitForRequests(round + 1)[round]
+                #expect(request.rangeStart ?? 0 >= committed, "round \(round)")
+                sent += portion
+                try await server.waitForBytesSent(sent)
+                // A checkpoint comes every two seconds: some services live to see one, the others do not.
+                if round % 4 == 0 {
+                    let end = (request.rangeStart ?? 0) + portion
+                    _ = try await get.waitForLine { ProgressView(line: $0)?.bytesDurable == end }
+                    committed = end
+                }
+                _ = try #require(try scope.probe.kill(), "round \(round): nobody serves")
+            }
+            let requests = try await server.waitForRequests(Self.kills + 1)
+            #expect(requests[Self.kills].rangeStart ?? 0 >= committed)
+
+            #expect(try await get.waitForExit().status == 0)
+            print("kill loop: \(server.bytesSent) bytes were sent of an object of \(object.size)")
+            #expect(server.bytesSent <= object.size + portions.reduce(0, +))
+            #expect(server.requests.count == Self.kills + 1)
+            let jobs = try await scope.list()
+            #expect(jobs.map(\.id) == [1])
+            #expect(jobs.map(\.state) == ["completed"])
+            #expect(jobs.map(\.attempt) == [Self.kills + 1])
+            #expect(try scope.targetNames == ["object.bin"])
+            #expect(try object.matches("\(scope.target)/object.bin") == nil)
+        }
+    }
+
+    @Test func `a killed command leaves its job queued and another's running`() async throws {
+        let object = TestObject(size: 600_000, seed: 13)
+        let gate = Gate()
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(object, for: request)
+            guard number == 0 else { return reply }
+            return reply.with(.stall(after: 300_000, until: request.path == "/other.bin" ? gate : nil))
+        }
+        try await withCrashScope { scope in
+            let killed = try scope.startGet(server.url("killed.bin"))
+            _ = try await server.waitForRequests(1)
+            let service = try #require(try scope.probe.pid())
+            let other = try scope.startGet(server.url("other.bin"))
+            _ = try await server.waitForRequests(2)
+            #expect(try scope.probe.pid() == service)
+            for get in [killed, other] {
+                _ = try await get.waitForLine { ProgressView(line: $0)?.bytesDone == 300_000 }
+            }
+
+            killed.kill(SIGKILL)
+            #expect(try await killed.waitForExit().ending == .signalled(SIGKILL))
+            let left = try await scope.show(1) { $0.state != "running" }
+            #expect(left.state == "queued")
+            #expect(left.bytesDurable == 300_000)
+            #expect(try await scope.show(2).state == "running")
+            #expect(try scope.probe.pid() == service)
+
+            gate.open()
+            #expect(try await other.waitForExit().status == 0)
+            #expect(try object.matches("\(scope.target)/other.bin") == nil)
+            #expect(waitForEnd(of: service, timeout: .seconds(30)), "the service stays without clients")
+
+            #expect(try await scope.list().map(\.state) == ["queued", "completed"])
+            #expect(server.requests.count == 2)
+            let again = try scope.startGet(server.url("killed.bin"))
+            #expect(try await again.waitForExit().status == 0)
+            #expect(server.requests.last?.rangeStart == 300_000)
+            #expect(try object.matches("\(scope.target)/killed.bin") == nil)
+            #expect(try scope.targetNames == ["killed.bin", "other.bin"])
+        }
+    }
+}
+
+/// SplitMix64, so that a printed seed gives the same points again.
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        self.state &+= 0x9e37_79b9_7f4a_7c15
+        var z = self.state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,244 @@
+import FerryCore
+import FerryEngine
+import FerryHTTP
+import FerryTestSupport
+import Glibc
+import Testing
+
+@testable import FerryDaemon
+
+@Suite struct ConfigurationTests {
+    private func configuration(_ text: String) throws -> EngineConfiguration {
+        var configuration = Configuration()
+        try configuration.apply(file: "/c.json5", text: Array(text.utf8))
+        return configuration.engine
+    }
+
+    // MARK: Keys
+
+    /// A key with a value that is good and what it changes.
+    struct Good: Sendable, CustomTestStringConvertible {
+        let section: String
+        let name: String
+        let value: String
+        let expected: EngineConfiguration
+        var testDescription: String { "\(self.section).\(self.name) = \(self.value)" }
+
+        init(
+            _ section: String,
+            _ name: String,
+            _ value: String,
+            _ change: (inout EngineConfiguration) -> Void
+        ) {
+            var configuration = EngineConfiguration()
+            change(&configuration)
+            self.section = section
+            self.name = name
+            self.value = value
+            self.expected = configuration
+        }
+    }
+
+    private static let good = [
+        Good("limits", "running", "1") { $0.running = 1 },
+        Good("limits", "running", "1000") { $0.running = 1_000 },
+        Good("limits", "per_host", "2") { $0.perHost = 2 },
+        Good("retry", "attempts", "5") { $0.retry.attempts = 5 },
+        Good("retry", "attempts", "0") { $0.retry.attempts = 0 },
+        Good("retry", "attempts", "null") { $0.retry.attempts = nil },
+        Good("retry", "doubtful_attempts", "3") { $0.retry.doubtfulAttempts = 3 },
+        Good("retry", "base", "\"500ms\"") { $0.retry.base = .milliseconds(500) },
+        Good("retry", "cap", "\"10m\"") { $0.retry.cap = .seconds(600) },
+        Good("retry", "retry_after_cap", "\"2d\"") { $0.retry.retryAfterCap = .seconds(172_800) },
+        Good("retry", "no_progress", "\"1.5h\"") { $0.retry.noProgress = .seconds(5_400) },
+        Good("retry", "no_progress", "null") { $0.retry.noProgress = nil },
+        Good("retry", "no_progress_foreground", "\"90s\"") { $0.noProgressForeground = .seconds(90) },
+        Good("retry", "no_progress_foreground", "null") { $0.noProgressForeground = nil },
+        Good("transport", "https_only", "false") { $0.transport.httpsOnly = false },
+        Good("transport", "tls_minimum", "\"1.3\"") { $0.tlsMinimum = .v13 },
+        Good("transport", "tls_minimum", "'1.2'") { $0.tlsMinimum = .v12 },
+        Good("transport", "allow_http", "[\"*.lan\", \"10.0.0.0/8\"]") {
+            $0.transport.allowHTTP = ["*.lan", "10.0.0.0/8"]
+        },
+        Good("transport", "allow_http", "[]") { $0.transport.allowHTTP = [] },
+        Good("transport", "allow_local_http", "true") { $0.transport.allowLocalHTTP = true },
+        Good("history", "keep", "\"30d\"") { $0.historyKeep = .seconds(30 * 86_400) },
+    ]
+
+    @Test(arguments: good)
+    func `a good value is taken, from a file and from a variable`(_ item: Good) throws {
+        #expect(
+            try self.configuration("{ \(item.section): { \(item.name): \(item.value) } }") == item.expected
+        )
+        let setting = try #require(Setting.all.first { $0.section == item.section && $0.name == item.name })
+        var configuration = Configuration()
+        try configuration.apply(environment: [setting.variable: item.value])
+        #expect(configuration.engine == item.expected)
+    }
+
+    @Test func `every key has a good value here, and a variable of its own`() {
+        let tested = Set(Self.good.map { "\($0.section).\($0.name)" })
+        #expect(Set(Setting.all.map { "\($0.section).\($0.name)" }) == tested)
+        #expect(Set(Setting.all.map(\.variable)).count == Setting.all.count)
+    }
+
+    @Test(arguments: [
+        ("limits", "running", "0", "a whole number from 1 to 1000"),
+        ("limits", "running", "1001", "a whole number from 1 to 1000"),
+        ("limits", "running", "1.5", "a whole number from 1 to 1000"),
+        ("limits", "running", "-1", "a whole number from 1 to 1000"),
+        ("limits", "running", "1e300", "a whole number from 1 to 1000"),
+        ("limits", "running", "\"16\"", "a whole number from 1 to 1000"),
+        ("limits", "running", "null", "a whole number from 1 to 1000"),
+        ("limits", "running", "true", "a whole number from 1 to 1000"),
+        ("limits", "running", "[1, 2]", "a whole number from 1 to 1000"),
+        ("limits", "per_host", "{}", "a whole number from 1 to 1000"),
+        ("retry", "attempts", "-1", "a whole number from 0 to 1000000, or null"),
+        ("retry", "doubtful_attempts", "0", "a whole number from 1 to 1000000"),
+        ("retry", "base", "1", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
+        ("retry", "base", "\"0s\"", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
+        ("retry", "base", "\"soon\"", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
+        ("retry", "base", "null", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
+        ("retry", "no_progress", "\"\"", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\", or null"),
+        ("transport", "https_only", "1", "true or false"),
+        ("transport", "https_only", "\"true\"", "true or false"),
+        ("transport", "tls_minimum", "1.2", "\"1.2\" or \"1.3\""),
+        ("transport", "tls_minimum", "\"1.1\"", "\"1.2\" or \"1.3\""),
+        ("transport", "allow_http", "\"*.lan\"", "a list of host patterns"),
+        ("transport", "allow_http", "[\"*.lan\", 1]", "a list of host patterns"),
+        ("transport", "allow_http", "[\"\"]", "a list of host patterns"),
+        ("history", "keep", "90", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
+    ])
+    func `a bad value is named with file and key`(
+        _ section: String,
+        _ name: String,
+        _ value: String,
+        _ wanted: String
+    ) {
+        let error = #expect(throws: FerryError.self) {
+            try self.configuration("{ \(section): { \(name): \(value) } }")
+        }
+        #expect(error?.code == .configuration)
+        #expect(error?.exitStatus == .usage)
+        #expect(error?.message.hasPrefix("/c.json5: \(section).\(name) must be \(wanted), not ") == true)
+    }
+
+    // MARK: Files
+
+    @Test func `comments, trailing commas and bare keys are JSON5`() throws {
+        let configuration = try self.configuration(
+            """
+            // the office
+            {
+              limits: { running: 4, 'per_host': +2, /* two */ },
+              "transport": { https_only: false, },
+            }
+            """
+        )
+        #expect(configuration.running == 4)
+        #expect(configuration.perHost == 2)
+        #expect(configuration.transport.httpsOnly == false)
+    }
+
+    @Test(arguments: [
+        ("{ limit: { running: 4 } }", "/c.json5: unknown key limit = {…}"),
+        ("{ limits: { runing: 4 } }", "/c.json5: unknown key limits.runing = 4"),
+        (
+            "{ limits: { running: 4, x: [1, 'a', null, true] } }",
+            "/c.json5: unknown key limits.x = [1, \"a\", null, true]"
+        ),
+        ("{ limits: 4 }", "/c.json5: limits must be an object, not 4"),
+        ("{ limits: null }", "/c.json5: limits must be an object, not null"),
+        ("[]", "/c.json5 must hold an object, { … }"),
+        ("4", "/c.json5 must hold an object, { … }"),
+        ("", "/c.json5 is not valid JSON5: "),
+        ("{ limits: ", "/c.json5 is not valid JSON5: "),
+        ("{ limits: {} } x", "/c.json5 is not valid JSON5: "),
+    ])
+    func `a file that is wrong is an error that tells where`(_ text: String, _ message: String) {
+        let error = #expect(throws: FerryError.self) { try self.configuration(text) }
+        #expect(error?.message.hasPrefix(message) == true, "\(error?.message ?? "")")
+        #expect(error?.exitStatus == .usage)
+    }
+
+    @Test func `an empty object changes nothing`() throws {
+        #expect(try self.configuration("{}") == EngineConfiguration())
+        #expect(try self.configuration("{ limits: {} }") == EngineConfiguration())
+    }
+
+    // MARK: Layers
+
+    @Test(arguments: [
+        (["XDG_CONFIG_HOME": "/x", "HOME": "/h"], ["/etc/ferry/config.json5", "/x/ferry/config.json5"]),
+        (["HOME": "/h"], ["/etc/ferry/config.json5", "/h/.config/ferry/config.json5"]),
+        (
+            ["XDG_CONFIG_HOME": "relative", "HOME": "/h"],
+            ["/etc/ferry/config.json5", "/h/.config/ferry/config.json5"]
+        ),
+        (
+            ["XDG_CONFIG_HOME": "", "HOME": "/h"],
+            ["/etc/ferry/config.json5", "/h/.config/ferry/config.json5"]
+        ),
+        ([:], ["/etc/ferry/config.json5"]),
+    ])
+    func `files are looked for in two places, the user's last`(
+        _ environment: [String: String],
+        _ paths: [String]
+    ) {
+        #expect(Configuration.paths(environment) == paths)
+    }
+
+    @Test func `a later layer replaces single keys of an earlier one`() throws {
+        var configuration = Configuration()
+        try configuration.apply(file: "/etc/c", text: Array("{ limits: { running: 4, per_host: 3 } }".utf8))
+        try configuration.apply(file: "/home/c", text: Array("{ limits: { running: 5 } }".utf8))
+        #expect(configuration.engine.running == 5)
+        #expect(configuration.engine.perHost == 3)
+        try configuration.apply(environment: [
+            "FERRY_LIMITS_RUNNING": "6", "FERRY_RETRY_BASE": "2s", "FERRY_X": "1",
+        ])
+        #expect(configuration.engine.running == 6)
+        #expect(configuration.engine.retry.base == .seconds(2))
+    }
+
+    @Test func `a variable that is wrong is named`() {
+        var configuration = Configuration()
+        let error = #expect(throws: FerryError.self) {
+            try configuration.apply(environment: ["FERRY_LIMITS_RUNNING": "many"])
+        }
+        #expect(
+            error?.message == "the variable FERRY_LIMITS_RUNNING: limits.running must be"
+                + " a whole number from 1 to 1000, not \"many\""
+        )
+    }
+
+    @Test func `the user's file is read, a missing one is fine, an unreadable one is named`() throws {
+        try withTemporaryFolder { folder in
+            let environment = ["XDG_CONFIG_HOME": folder.file("config")]
+            let missing = try Configuration.load(environment: environment)
+            try folder.makeFolder("config/ferry")
+            try folder.write("config/ferry/config.json5", "{ limits: { running: 3 } }")
+            var expected = missing
+            expected.engine.running = 3
+            #expect(try Configuration.load(environment: environment) == expected)
+            let path = folder.file("config/ferry/config.json5")
+            try #require(unlink(path) == 0)
+            try folder.makeFolder("config/ferry/config.json5")
+            let error = #expect(throws: FerryError.self) { try Configuration.load(environment: environment) }
+            #expect(error?.message == "\(path) cannot be read: Is a directory")
+            #expect(error?.exitStatus == .usage)
+        }
+    }
+
+    @Test func `an endless file is refused`() throws {
+        try withTemporaryFolder { folder in
+            try folder.makeFolder("config/ferry")
+            let path = folder.file("config/ferry/config.json5")
+            try #require(symlink("/dev/zero", path) == 0)
+            let error = #expect(throws: FerryError.self) {
+                try Configuration.load(environment: ["XDG_CONFIG_HOME": folder.file("config")])
+            }
+            #expect(error?.message == "\(path) is larger than 1 MiB")
+        }
+    }
+}

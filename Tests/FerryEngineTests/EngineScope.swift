@@ -1,0 +1,194 @@
+import FerryCore
+import FerryFiles
+import FerryHTTP
+import FerryStore
+import FerryTestSupport
+import Synchronization
+import Testing
+
+@testable import FerryEngine
+
+/// An engine of a test's own, with its database, network loop and folders, under a clock that stands still.
+final class EngineScope: Sendable {
+    let folder: TemporaryFolder
+    let store: JobStore
+    let clock = ManualClock()
+    /// Called with each change before anything waits for it.
+    let onChange = Mutex<@Sendable (JobChange) -> Void>({ _ in })
+    private let loop: NetworkLoop
+    private let mode: Engine.Mode
+    private let configuration: EngineConfiguration
+    private let calls: FileCalls
+    private let changes = Watched<[JobChange]>([])
+    private let seen = Mutex<[JobID: Int64]>([:])
+    private let current: Mutex<Engine?> = Mutex(nil)
+
+    fileprivate init(
+        _ folder: TemporaryFolder,
+        mode: Engine.Mode,
+        configuration: EngineConfiguration,
+        calls: FileCalls
+    ) throws {
+        self.folder = folder
+        self.store = try JobStore(directory: folder.file("state"))
+        self.loop = try NetworkLoop(userAgent: "ferry-test")
+        self.mode = mode
+        self.configuration = configuration
+        self.calls = calls
+    }
+
+    fileprivate func close() async {
+        await self.current.withLock { $0 }?.stop()
+        await self.loop.stop()
+        self.store.close()
+    }
+
+    // MARK: The engine
+
+    var engine: Engine {
+        get throws { try #require(self.current.withLock { $0 }) }
+    }
+
+    /// Stops the engine, if one runs, and starts another on the same database.
+    func restart() async throws {
+        await self.current.withLock { $0 }?.stop()
+        let engine = Engine(
+            store: self.store,
+            loop: self.loop,
+            configuration: self.configuration,
+            mode: self.mode,
+            time: EngineTime(
+                now: { self.now },
+                monotonic: { self.clock.now.offset },
+                sleep: { duration in
+                    // What was due when the clock was moved is waited for no longer.
+                    if duration > .milliseconds(1) { try await self.clock.sleep(for: duration) }
+                }
+            ),
+            calls: self.calls,
+            observer: { changes in
+                let hook = self.onChange.withLock { $0 }
+                for change in changes { hook(change) }
+                self.changes.update { $0 += changes }
+            }
+        )
+        self.current.withLock { $0 = engine }
+        try await engine.start()
+    }
+
+    // MARK: Time
+
+    var now: Timestamp { Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset }
+
+    /// Lets the time come at which a waiting job is tried again, or as much as is said if that is more.
+    ///
+    /// The clock is moved once the engine sleeps until that time: a sleep that begins later would be too long.
+    func passWait(of job: JobRecord, atLeast duration: Duration = .zero) async throws {
+        let wait = try #require(job.nextTry) - self.now
+        let end = self.clock.now.advanced(by: wait)
+        while !self.clock.wakeTimes.contains(end) { await Task.yield() }
+        self.clock.advance(by: max(wait, duration))
+    }
+
+    // MARK: Jobs
+
+    /// The folder that downloads go to.
+    var target: String { self.folder.file("data") }
+
+    func request(_ url: String, _ change: (inout JobRequest) -> Void = { _ in }) -> JobRequest {
+        var request = JobRequest(url: url, directory: self.target)
+        change(&request)
+        return request
+    }
+
+    /// Adds a job and lets it run.
+    @discardableResult
+    func add(_ url: String, _ change: (inout JobRequest) -> Void = { _ in }) async throws -> JobID {
+        let added = try await self.engine.add([self.request(url, change)], goOn: false)
+        try await self.engine.runAdded()
+        return try #require(added.first?.job?.id)
+    }
+
+    /// Steers a job and lets run what that made ready.
+    @discardableResult
+    func steer(_ steering: Engine.Steering, _ id: JobID) async throws -> Engine.Steered {
+        let steered = try await self.engine.steer(steering, id)
+        try await self.engine.runSteered()
+        return steered
+    }
+
+    /// Waits for the next time that a job comes into one of the states.
+    func next(_ id: JobID, _ states: JobState...) async throws -> JobRecord {
+        let since = self.seen.withLock { $0[id] ?? 0 }
+        let change = try await self.changes.wait(for: "job \(id) to be \(states)") { changes in
+            changes.first { change in
+                change.event.seq > since && change.event.job == id
+                    && change.job.map { states.contains($0.state) } ?? false
+            }
+        }
+        self.seen.withLock { $0[id] = change.event.seq }
+        return try #require(change.job)
+    }
+
+    /// Waits until a job has ended; time passes as it needs to.
+    func end(of id: JobID, tries: Int = 20) async throws -> JobRecord {
+        for _ in 1...tries {
+            let job = try await self.next(id, .waiting, .completed, .failed, .cancelled)
+            guard job.state == .waiting else { return job }
+            try await self.passWait(of: job)
+        }
+        throw TestSupportError("job \(id) has not ended after \(tries) tries")
+    }
+
+    /// Adds a job and waits for its end.
+    func fetch(_ url: String, _ change: (inout JobRequest) -> Void = { _ in }) async throws -> JobRecord {
+        try await self.end(of: self.add(url, change))
+    }
+
+    /// The row as it is now.
+    func job(_ id: JobID) async throws -> JobRecord {
+        try #require(try await self.store.read { try $0.job(id) })
+    }
+
+    /// Waits until a running job has taken so many bytes.
+    func waitForBytes(_ count: Int64, of id: JobID) async throws {
+        while try await !self.engine.progress().contains(where: { $0.id == id && $0.done >= count }) {
+            await Task.yield()
+        }
+    }
+
+    /// The names in the download folder.
+    var names: [String] {
+        get throws { try self.folder.names(in: "data") }
+    }
+}
+
+/// Runs a test with an engine.
+func withEngine(
+    mode: Engine.Mode = .all,
+    configuration: EngineConfiguration = EngineConfiguration(),
+    calls: (TemporaryFolder) -> FileCalls = { _ in .real },
+    _ body: (EngineScope) async throws -> Void
+) async throws {
+    try await withTemporaryFolder { folder in
+        let scope = try EngineScope(folder, mode: mode, configuration: configuration, calls: calls(folder))
+        do {
+            try await scope.restart()
+            try await body(scope)
+            await scope.close()
+        } catch {
+            await scope.close()
+            throw error
+        }
+    }
+}
+
+/// Starts a server whose answers to one path, in order, are these; the last one repeats.
+func script(_ answers: [@Sendable (RecordedRequest) -> Reply]) throws -> ScriptedServer {
+    try ScriptedServer { request, number in answers[min(number, answers.count - 1)](request) }
+}
+
+extension ScriptedServer {
+    /// The first bytes that were asked for, nil for "all", in order.
+    var ranges: [Int64?] { self.requests.map(\.rangeStart) }
+}
