@@ -33,6 +33,7 @@ CREATE TABLE job (
     doubtful_tries INTEGER NOT NULL CHECK (doubtful_tries >= 0),
     forgiven_attempts INTEGER NOT NULL CHECK (forgiven_attempts >= 0),
     restarts INTEGER NOT NULL CHECK (restarts >= 0),
+    mismatches INTEGER NOT NULL CHECK (mismatches >= 0),
     progress_at INTEGER,
     best_bytes INTEGER NOT NULL CHECK (best_bytes >= 0),
     bytes_total INTEGER CHECK (bytes_total >= 0),
@@ -49,9 +50,9 @@ CREATE TABLE job (
     CHECK ((failure_reason IS NOT NULL) = (state = 'failed')),
     CHECK ((finished_at IS NOT NULL) = (state IN ('failed', 'completed', 'cancelled')))
 ) STRICT;
-INSERT INTO job VALUES(1,NULL,'download','running','transferring',NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/a.iso','/data/a.iso',NULL,NULL,1,0,0,0,0,NULL,0,4194304,1048576,1800000000000,1800000001000,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO job VALUES(2,NULL,'download','waiting',NULL,'retry',NULL,'503 from example.org',NULL,0,'example.org:443','isos','https://example.org/b.iso',NULL,NULL,1800000060000,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO job VALUES(3,NULL,'download','completed',NULL,NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/c.iso',NULL,NULL,NULL,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,1800000009000,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(1,NULL,'download','running','transferring',NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/a.iso','/data/a.iso',NULL,NULL,1,0,0,0,0,0,NULL,0,4194304,1048576,1800000000000,1800000001000,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(2,NULL,'download','waiting',NULL,'retry',NULL,'503 from example.org',NULL,0,'example.org:443','isos','https://example.org/b.iso',NULL,NULL,1800000060000,0,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO job VALUES(3,NULL,'download','completed',NULL,NULL,NULL,NULL,NULL,0,'example.org:443','isos','https://example.org/c.iso',NULL,NULL,NULL,0,0,0,0,0,0,NULL,0,NULL,0,1800000000000,NULL,1800000009000,NULL,NULL,NULL,NULL);
 CREATE TABLE job_request (
     job INTEGER PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE,
     request TEXT NOT NULL,
@@ -60,9 +61,9 @@ CREATE TABLE job_request (
     directory TEXT NOT NULL,
     output TEXT
 ) STRICT;
-INSERT INTO job_request VALUES(1,'{"allowHTTP":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"umask":18,"url":"https://example.org/a.iso"}',NULL,'fingerprint of a.iso','/data',NULL);
-INSERT INTO job_request VALUES(2,'{"allowHTTP":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"umask":18,"url":"https://example.org/b.iso"}',NULL,'fingerprint of b.iso','/data',NULL);
-INSERT INTO job_request VALUES(3,'{"allowHTTP":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"umask":18,"url":"https://example.org/c.iso"}',NULL,'fingerprint of c.iso','/data',NULL);
+INSERT INTO job_request VALUES(1,'{"allowHTTP":false,"compressed":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"remoteTime":false,"umask":18,"url":"https://example.org/a.iso"}',NULL,'fingerprint of a.iso','/data',NULL);
+INSERT INTO job_request VALUES(2,'{"allowHTTP":false,"compressed":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"remoteTime":false,"umask":18,"url":"https://example.org/b.iso"}',NULL,'fingerprint of b.iso','/data',NULL);
+INSERT INTO job_request VALUES(3,'{"allowHTTP":false,"compressed":false,"directory":"/data","foreground":false,"group":"isos","headers":[],"kind":"download","priority":0,"proxy":{},"remoteTime":false,"umask":18,"url":"https://example.org/c.iso"}',NULL,'fingerprint of c.iso','/data',NULL);
 CREATE TABLE secret (
     job INTEGER NOT NULL REFERENCES job (id) ON DELETE CASCADE,
     kind TEXT NOT NULL,

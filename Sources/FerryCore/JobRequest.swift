@@ -78,6 +78,14 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var group: String?
     /// `--priority`, -100…100.
     public var priority: Int
+    /// `--checksum`: what the file must have.
+    public var checksum: Checksum?
+    /// `--size-limit`, in bytes.
+    public var sizeLimitBytes: Int64?
+    /// `--compressed`: asks for content codings and stores the decoded body.
+    public var compressed: Bool
+    /// `--remote-time`: gives the file the server's date.
+    public var remoteTime: Bool
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(
@@ -94,7 +102,11 @@ public struct JobRequest: Hashable, Sendable, Codable {
         proxy: ProxyEnvironment = ProxyEnvironment(),
         foreground: Bool = false,
         group: String? = nil,
-        priority: Int = 0
+        priority: Int = 0,
+        checksum: Checksum? = nil,
+        sizeLimitBytes: Int64? = nil,
+        compressed: Bool = false,
+        remoteTime: Bool = false
     ) {
         self.kind = kind
         self.url = url
@@ -110,5 +122,9 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.foreground = foreground
         self.group = group
         self.priority = priority
+        self.checksum = checksum
+        self.sizeLimitBytes = sizeLimitBytes
+        self.compressed = compressed
+        self.remoteTime = remoteTime
     }
 }

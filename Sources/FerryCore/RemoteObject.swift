@@ -14,6 +14,8 @@ public struct RemoteObject: Hashable, Sendable, Codable {
     public var contentEncoding: String?
     /// What the server says of ranges, nil if it does not.
     public var acceptsRanges: Bool?
+    /// The digests that its answers have named; nil for none.
+    public var digests: [ExpectedDigest]?
 
     /// An object of which nothing is known.
     public init() {

@@ -17,6 +17,7 @@ extension RetryPlan {
             case .badResponse(let what), .redirect(let what): "\(host): \(what)"
             case .webPage: "\(host) sent a web page instead of the file"
             case .changed: "the file on \(host) changed again and again while it was fetched"
+            case .checksum(let what): "what \(host) sends does not have the expected \(what)"
             case .tooLarge: "the file on \(host) is larger than the size limit"
             case .tlsTruncated: "\(host) ended TLS without saying that the file was whole"
             case .local(let errno, let path): "\(path): \(self.local(errno))"

@@ -27,6 +27,8 @@ public enum RetryPlan {
                 advice: "the file changes faster than it can be fetched; try again when it is at rest"
             )
         case .tooLarge: .fail(.tooLarge, advice: nil)
+        case .checksum:
+            .fail(.checksum, advice: "what came is kept beside the destination; ferry retry JOB fetches it anew")
         case .local(let errno, _): self.classify(errno: errno)
         case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
         case .policy: .fail(.policy, advice: nil)
@@ -117,12 +119,12 @@ public enum RetryPlan {
         case 500...599:
             .retry(.doubtful, reason: .server)
         case 401:
-            .fail(.unauthorized, advice: "give credentials, for instance with --header-file")
+            .fail(.unauthorized, advice: "give credentials with -H 'Authorization: …' or in the URL")
         case 407:
             .fail(.unauthorized, advice: "the proxy wants credentials; put them into the proxy's address")
         case 403, 410:
             if mayBeExpired {
-                .fail(.linkExpired, advice: "get a fresh link, then use: ferry set JOB --url URL")
+                .fail(.linkExpired, advice: "the link may have expired: get the file again with a fresh one")
             } else {
                 .fail(status == 403 ? .forbidden : .notFound, advice: nil)
             }
@@ -155,10 +157,7 @@ public enum RetryPlan {
         case 53, 54, 58, 59, 64, 66, 77, 80, 82, 98:
             .fail(.tls, advice: nil)
         case 90:
-            .fail(
-                .policy,
-                advice: "the server's key is none of the pinned ones; look at it with: ferry pin HOST"
-            )
+            .fail(.policy, advice: nil)
         case 23, 26, 42, 65:
             .fail(.localIO, advice: nil)
         case 2, 45, 99:
@@ -170,7 +169,7 @@ public enum RetryPlan {
         case 63:
             .fail(.tooLarge, advice: nil)
         case 67, 94:
-            .fail(.unauthorized, advice: "give credentials, for instance with --header-file")
+            .fail(.unauthorized, advice: "give credentials with -H 'Authorization: …' or in the URL")
         default:
             .retry(.doubtful, reason: .badResponse)
         }

@@ -83,6 +83,8 @@ public enum TransferCause: Hashable, Sendable {
     case changed
     /// Over the size limit.
     case tooLarge
+    /// A digest did not match, and fetching anew did not help; its name.
+    case checksum(String)
     /// TLS ended without close_notify, and nothing told the length.
     case tlsTruncated
     /// A system call on a local file failed.

@@ -17,8 +17,8 @@ extension JobRecord {
         [
             self.session, self.kind, self.phase, self.waitReason, self.failureReason, self.message,
             self.advice, self.url, self.path, self.notBefore, self.attempts, self.transientTries,
-            self.doubtfulTries, self.forgivenAttempts, self.restarts, self.progressAt, self.bestBytes,
-            self.bytesTotal,
+            self.doubtfulTries, self.forgivenAttempts, self.restarts, self.mismatches, self.progressAt,
+            self.bestBytes, self.bytesTotal,
             self.bytesDurable, self.createdAt, self.startedAt, self.lengthProved, self.httpVersion,
             self.contentEncoding, self.protocolName,
         ]
@@ -32,8 +32,7 @@ extension JobRecord {
     private static let plainColumns = [
         "session", "kind", "phase", "wait_reason", "failure_reason", "message", "advice", "url", "path",
         "not_before", "attempts", "transient_tries", "doubtful_tries", "forgiven_attempts", "restarts",
-        "progress_at",
-        "best_bytes", "bytes_total", "bytes_durable", "created_at", "started_at", "length_proved",
+        "mismatches", "progress_at", "best_bytes", "bytes_total", "bytes_durable", "created_at", "started_at", "length_proved",
         "http_version", "content_encoding", "protocol",
     ]
 

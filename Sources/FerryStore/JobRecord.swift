@@ -47,6 +47,8 @@ public struct JobRecord: Sendable, Equatable {
     public var forgivenAttempts: Int
     /// Starts from 0 because the object changed.
     public var restarts: Int
+    /// How often a whole file did not have the expected digest.
+    public var mismatches: Int
     /// When it last had more durable bytes than ever before.
     public var progressAt: Timestamp?
     /// The most durable bytes that it ever had.
@@ -93,6 +95,7 @@ public struct JobRecord: Sendable, Equatable {
         doubtfulTries: Int = 0,
         forgivenAttempts: Int = 0,
         restarts: Int = 0,
+        mismatches: Int = 0,
         progressAt: Timestamp? = nil,
         bestBytes: Int64 = 0,
         bytesTotal: Int64? = nil,
@@ -126,6 +129,7 @@ public struct JobRecord: Sendable, Equatable {
         self.doubtfulTries = doubtfulTries
         self.forgivenAttempts = forgivenAttempts
         self.restarts = restarts
+        self.mismatches = mismatches
         self.progressAt = progressAt
         self.bestBytes = bestBytes
         self.bytesTotal = bytesTotal
@@ -146,7 +150,7 @@ extension JobRecord {
         job.id, job.session, job.kind, job.state, job.phase, job.wait_reason, job.failure_reason, \
         job.message, job.advice, job.priority, job.host, job.group_name, job.url, job.path, job.not_before, \
         job.next_try, job.attempts, job.transient_tries, job.doubtful_tries, \
-        job.forgiven_attempts, job.restarts, job.progress_at, job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
+        job.forgiven_attempts, job.restarts, job.mismatches, job.progress_at, job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
         job.finished_at, job.length_proved, job.http_version, job.content_encoding, job.protocol
         """
 
@@ -173,6 +177,7 @@ extension JobRecord {
             doubtfulTries: row.int(),
             forgivenAttempts: row.int(),
             restarts: row.int(),
+            mismatches: row.int(),
             progressAt: row.optionalTime(),
             bestBytes: row.integer(),
             bytesTotal: row.optionalInteger(),

@@ -42,6 +42,7 @@ enum Schema {
             doubtful_tries INTEGER NOT NULL CHECK (doubtful_tries >= 0),
             forgiven_attempts INTEGER NOT NULL CHECK (forgiven_attempts >= 0),
             restarts INTEGER NOT NULL CHECK (restarts >= 0),
+            mismatches INTEGER NOT NULL CHECK (mismatches >= 0),
             progress_at INTEGER,
             best_bytes INTEGER NOT NULL CHECK (best_bytes >= 0),
             bytes_total INTEGER CHECK (bytes_total >= 0),

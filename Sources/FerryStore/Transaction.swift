@@ -11,9 +11,9 @@ public final class Transaction: Reader {
         try self.connection.run(
             """
             INSERT INTO job (session, kind, state, priority, host, group_name, url, attempts,
-                transient_tries, doubtful_tries, forgiven_attempts, restarts, best_bytes, bytes_durable,
+                transient_tries, doubtful_tries, forgiven_attempts, restarts, mismatches, best_bytes, bytes_durable,
                 created_at)
-            VALUES (?, ?, 'queued', ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?)
+            VALUES (?, ?, 'queued', ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?)
             """,
             job.session,
             request.kind,

@@ -94,8 +94,8 @@ import Testing
                         """
                         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
                         INSERT INTO job (kind, state, priority, host, url, attempts, transient_tries,
-                            doubtful_tries, forgiven_attempts, restarts, best_bytes, bytes_durable, created_at)
-                        SELECT 'download', 'queued', i % 7, 'h' || (i % 5), 'u', 0, 0, 0, 0, 0, 0, 0, 0 FROM n
+                            doubtful_tries, forgiven_attempts, restarts, mismatches, best_bytes, bytes_durable, created_at)
+                        SELECT 'download', 'queued', i % 7, 'h' || (i % 5), 'u', 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM n
                         """,
                         count
                     )
