@@ -143,6 +143,9 @@ struct TransferOrder: Sendable {
                 "-o names one file, but there are \(arguments.operands.count) URLs; -d DIR names a folder"
             )
         }
+        guard arguments.value(.checksum) == nil || arguments.operands.count == 1 else {
+            throw .usage("--checksum is that of one file, but there are \(arguments.operands.count) URLs")
+        }
         var headers: [RequestHeader] = []
         for text in arguments.values(.header) { headers.append(try OptionValue.header(text, as: "-H")) }
         var requests: [JobRequest] = []
@@ -160,7 +163,11 @@ struct TransferOrder: Sendable {
                     attempts: arguments.value(.attempts).flatMap(OptionValue.number),
                     umask: surroundings.umask,
                     proxy: surroundings.proxy,
-                    foreground: arguments.command == .get
+                    foreground: arguments.command == .get,
+                    checksum: arguments.value(.checksum).flatMap { Checksum(text: $0) },
+                    sizeLimitBytes: arguments.value(.sizeLimit).flatMap { ByteCount(text: $0)?.bytes },
+                    compressed: arguments.has(.compressed),
+                    remoteTime: arguments.has(.remoteTime)
                 )
             )
         }

@@ -1,6 +1,7 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
+    case checksum, sizeLimit, compressed, remoteTime
     case untilEmpty, keepPartial, timeout, state, host, limit, old, all
     case json, quiet, verbose, color, stateDirectory, help, version, manual
 }
@@ -25,6 +26,10 @@ enum ValueKind: Equatable, Sendable {
     case duration
     /// A header field, `Name: value`.
     case header
+    /// A digest, `ALGORITHM:HEX`.
+    case checksum
+    /// A number of bytes such as `10M`.
+    case size
 }
 
 /// One option: the single source for parser, help, manual and list files.
@@ -168,6 +173,43 @@ enum OptionTable {
             aria2: "max-tries",
             commands: Self.transfers,
             help: "Give up after N tries in all; 0 means no limit."
+        ),
+        CommandOption(
+            .checksum,
+            "checksum",
+            value: "ALGO:HEX",
+            kind: .checksum,
+            key: "checksum",
+            aria2: "checksum",
+            commands: Self.transfers,
+            help:
+                "Save the file only if it has this digest; ALGO is sha256, sha512, sha1 or md5, or another of "
+                + "the SHA-2 family."
+        ),
+        CommandOption(
+            .sizeLimit,
+            "size-limit",
+            value: "SIZE",
+            kind: .size,
+            key: "size_limit",
+            commands: Self.transfers,
+            help:
+                "Fail if the file is larger than SIZE (such as 500M or 2G), at the latest while it is written."
+        ),
+        CommandOption(
+            .compressed,
+            "compressed",
+            key: "compressed",
+            commands: Self.transfers,
+            help: "Ask for a compressed body and save it unpacked; such a download is never resumed."
+        ),
+        CommandOption(
+            .remoteTime,
+            "remote-time",
+            key: "remote_time",
+            aria2: "remote-time",
+            commands: Self.transfers,
+            help: "Give the file the date that the server names."
         ),
     ]
 

@@ -28,6 +28,14 @@ enum OptionValue {
             }
         case .header:
             _ = try Self.header(value, as: name)
+        case .checksum:
+            guard Checksum(text: value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no digest; write it as sha256:HEX")
+            }
+        case .size:
+            guard let size = ByteCount(text: value), size.bytes > 0 else {
+                throw .usage("\(name): '\(value.shown)' is no size such as 10M or 2G")
+            }
         }
     }
 

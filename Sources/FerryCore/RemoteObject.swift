@@ -16,6 +16,22 @@ public struct RemoteObject: Hashable, Sendable, Codable {
     public var acceptsRanges: Bool?
     /// The digests that its answers have named; nil for none.
     public var digests: [ExpectedDigest]?
+    /// What was compared when the file was whole; nil before, or if there was nothing to compare.
+    public var verified: VerifiedChecksum?
+
+    /// The digest that was expected, and the one that the file has.
+    public struct VerifiedChecksum: Hashable, Sendable, Codable {
+        /// What was expected, and by whom.
+        public let expected: ExpectedDigest
+        /// What the file has.
+        public let actual: Checksum?
+
+        /// Makes a result.
+        public init(expected: ExpectedDigest, actual: Checksum?) {
+            self.expected = expected
+            self.actual = actual
+        }
+    }
 
     /// An object of which nothing is known.
     public init() {

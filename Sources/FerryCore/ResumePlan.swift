@@ -3,20 +3,39 @@
 /// Two versions of an object are never put together: whatever speaks against the answer being of the stored
 /// version starts the object anew (RFC 9110 §14.2, §14.4, §15.3.7).
 public enum ResumePlan {
-    /// The fields that ask for the bytes from `offset` on; none if the transfer must start at 0.
+    /// Bytes that are fetched again and compared where no strong validator vouches for the object.
+    ///
+    /// It catches most replaced files, and no subtly patched ones.
+    public static let overlapBytes: Int64 = 64 * 1_024
+
+    /// What to ask for, to go on with an object.
     ///
     /// - Parameters:
-    ///   - offset: The first byte wanted.
-    ///   - stored: What is known of the object that the bytes before it came from.
-    /// - Returns: `Range` and `If-Range`, or nothing.
-    public static func requestFields(offset: Int64, stored: RemoteObject?) -> [ResponseHead.Field] {
-        guard offset > 0, let stored, stored.isResumable, let condition = stored.ifRange,
-            offset <= stored.totalBytes ?? .max
-        else { return [] }
-        return [
-            ResponseHead.Field(name: "Range", value: "bytes=\(offset)-"),
-            ResponseHead.Field(name: "If-Range", value: condition),
-        ]
+    ///   - durable: Bytes that are there, from the beginning.
+    ///   - stored: What is known of the object that they are of.
+    ///   - hasBrokenIfRange: Whether this server is known to send everything although nothing has changed.
+    ///   - wantsOverlap: Whether the server's word that the object is the same is not enough.
+    /// - Returns: The request; from 0 if the transfer must start anew.
+    public static func request(
+        durable: Int64,
+        stored: RemoteObject?,
+        hasBrokenIfRange: Bool = false,
+        wantsOverlap: Bool = false
+    ) -> ResumeRequest {
+        guard durable > 0, let stored, stored.contentEncoding == nil, stored.acceptsRanges != false,
+            durable <= stored.totalBytes ?? .max
+        else { return ResumeRequest(offset: 0, overlap: 0, condition: nil) }
+        let condition = hasBrokenIfRange ? nil : stored.ifRange
+        if stored.isResumable, !wantsOverlap {
+            return ResumeRequest(offset: durable, overlap: 0, condition: condition)
+        }
+        // Where all would be compared, fetching all anew costs the same and proves more.
+        guard durable > self.overlapBytes else { return ResumeRequest(offset: 0, overlap: 0, condition: nil) }
+        return ResumeRequest(
+            offset: durable - self.overlapBytes,
+            overlap: self.overlapBytes,
+            condition: condition
+        )
     }
 
     /// Judges the head of the answer to a GET before the first byte of its body is stored.

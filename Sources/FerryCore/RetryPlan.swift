@@ -28,7 +28,10 @@ public enum RetryPlan {
             )
         case .tooLarge: .fail(.tooLarge, advice: nil)
         case .checksum:
-            .fail(.checksum, advice: "what came is kept beside the destination; ferry retry JOB fetches it anew")
+            .fail(
+                .checksum,
+                advice: "what came is kept beside the destination; ferry retry JOB fetches it anew"
+            )
         case .local(let errno, _): self.classify(errno: errno)
         case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
         case .policy: .fail(.policy, advice: nil)

@@ -32,6 +32,14 @@ extension JobDocument {
         self.validator = remote?.validator.map {
             ValidatorDocument(kind: $0.kind.rawValue, value: $0.value, strong: $0.isStrong)
         }
+        self.checksum = remote?.verified.map {
+            ChecksumDocument(
+                algorithm: $0.expected.checksum.algorithm.rawValue,
+                expected: $0.expected.checksum.hex,
+                actual: $0.actual?.hex,
+                source: $0.expected.source.rawValue
+            )
+        }
         self.protocol = job.protocolName
         self.httpVersion = job.httpVersion
         self.lengthProved = job.lengthProved

@@ -30,6 +30,29 @@ enum Cleanup {
         return String(decoding: try JSONEncoder().encode(target), as: UTF8.self)
     }
 
+    /// Lets older generations go once the new one has as much as they had; until then they are kept.
+    static func retireOvertaken(
+        by generation: Int,
+        durable: Int64,
+        of id: JobID,
+        in transaction: Transaction,
+        at now: Timestamp
+    ) throws {
+        guard generation > 1 else { return }
+        for file in try transaction.files(id) where file.generation < generation {
+            let held = try transaction.segments(id, generation: file.generation).map(\.durable).max() ?? 0
+            guard durable >= held else { continue }
+            try self.retire(file, in: transaction, at: now)
+        }
+    }
+
+    /// Records that a generation's partial has to go, and forgets its rows.
+    static func retire(_ file: FileRecord, in transaction: Transaction, at now: Timestamp) throws {
+        _ = try transaction.add(cleanup: self.unlink, job: file.job, detail: try self.detail(file), at: now)
+        try transaction.removeSegments(file.job, generation: file.generation)
+        try transaction.removeFile(file.job, generation: file.generation)
+    }
+
     /// Removes the file that an `unlink` names, and the record.
     static func carryOut(_ cleanup: CleanupRecord, _ services: TransferServices) async throws {
         let calls = services.calls

@@ -17,57 +17,70 @@ final class DownloadSink: BodySink {
         case system(SystemError)
         /// More bytes came than the head had promised.
         case tooLong
+        /// More bytes came than the user allows.
+        case tooLarge
+        /// What came again is not what was there: another version of the object.
+        case differs
     }
 
     private struct State {
         var skip: Int64
         var durable: Int64
         var askedAt: Int64
+        /// Bytes after those skipped that are there already, and that what comes must equal.
+        var overlap: ArraySlice<UInt8>
         var isPaused = false
-        var isTooLong = false
+        var failure: Failure?
     }
 
     private let writer: SegmentWriter
     private let limit: Int64?
+    private let sizeLimit: Int64?
     private let running: RunningJob
     private let checkpointWanted: @Sendable () -> Void
     private let state: Mutex<State>
 
     /// Makes a sink for one body.
     ///
-    /// The body's first `skip` bytes are there already; what follows goes to the writer, before whose beginning
-    /// everything is durable. No byte is written at or after `limit`, if that is known. `checkpointWanted` is
-    /// called on the loop's thread and must return at once.
+    /// The body's first `skip` bytes are there already; those of `overlap` that follow are compared; the rest
+    /// goes to the writer, before whose beginning everything is durable. No byte is written at or after `limit`,
+    /// which the head has promised, nor `sizeLimit`, which the user has set. `checkpointWanted` is called on the
+    /// loop's thread and must return at once.
     init(
         writer: SegmentWriter,
         skip: Int64,
+        overlap: [UInt8] = [],
         limit: Int64?,
+        sizeLimit: Int64? = nil,
         running: RunningJob,
         checkpointWanted: @escaping @Sendable () -> Void
     ) {
         let offset = writer.takenEnd
         self.writer = writer
-        self.state = Mutex(State(skip: skip, durable: offset, askedAt: offset))
+        self.state = Mutex(State(skip: skip, durable: offset, askedAt: offset, overlap: overlap[...]))
         self.limit = limit
+        self.sizeLimit = sizeLimit
         self.running = running
         self.checkpointWanted = checkpointWanted
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) -> SinkAnswer {
         let taken = self.writer.takenEnd
-        guard let skip = self.admit(bytes.count, at: taken) else {
+        guard let known = self.admit(bytes, at: taken) else {
             return self.failure == nil ? .pause : .stop
         }
-        switch self.writer.append(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(skip))) {
+        let fresh = bytes.dropFirst(known.skip + known.overlap)
+        switch self.writer.append(UnsafeRawBufferPointer(rebasing: fresh)) {
         case .full: return .pause
         case .failed: return .stop
         case .taken: break
         }
         self.running.addReceived(Int64(bytes.count))
-        self.running.done = taken + Int64(bytes.count - skip)
+        self.running.done = taken + Int64(fresh.count)
         let written = self.writer.writtenEnd
         let wantsCheckpoint = self.state.withLock { state in
-            state.skip -= Int64(skip)
+            state.skip -= Int64(known.skip)
+            state.overlap = state.overlap.dropFirst(known.overlap)
             guard written - max(state.durable, state.askedAt) >= Self.checkpointBytes else { return false }
             state.askedAt = written
             return true
@@ -79,7 +92,7 @@ final class DownloadSink: BodySink {
     /// Why the sink stopped, nil if it did not.
     var failure: Failure? {
         if let error = self.writer.failure { return .system(error) }
-        return self.state.withLock { $0.isTooLong } ? .tooLong : nil
+        return self.state.withLock { $0.failure }
     }
 
     /// One past the last byte taken.
@@ -103,19 +116,28 @@ final class DownloadSink: BodySink {
         }
     }
 
-    /// How many of the next bytes are to be skipped; nil if none may be taken now, or ever.
-    private func admit(_ count: Int, at taken: Int64) -> Int? {
+    /// How many of the next bytes are there already; nil if none may be taken now, or ever.
+    private func admit(_ bytes: UnsafeRawBufferPointer, at taken: Int64) -> (skip: Int, overlap: Int)? {
         var wantsCheckpoint = false
         defer { if wantsCheckpoint { self.checkpointWanted() } }
-        return self.state.withLock { state -> Int? in
+        return self.state.withLock { state -> (skip: Int, overlap: Int)? in
+            guard state.failure == nil else { return nil }
             guard taken - state.durable < Self.pauseBytes else {
                 state.isPaused = true
                 wantsCheckpoint = true
                 return nil
             }
-            let skip = Int(min(state.skip, Int64(count)))
-            if let limit, taken + Int64(count - skip) > limit { state.isTooLong = true }
-            return state.isTooLong ? nil : skip
+            let skip = Int(min(state.skip, Int64(bytes.count)))
+            let overlap = min(state.overlap.count, bytes.count - skip)
+            let end = taken + Int64(bytes.count - skip - overlap)
+            if !bytes[skip..<skip + overlap].elementsEqual(state.overlap.prefix(overlap)) {
+                state.failure = .differs
+            } else if let limit, end > limit {
+                state.failure = .tooLong
+            } else if let sizeLimit, end > sizeLimit {
+                state.failure = .tooLarge
+            }
+            return state.failure == nil ? (skip, overlap) : nil
         }
     }
 }

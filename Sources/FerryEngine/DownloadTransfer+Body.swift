@@ -15,28 +15,53 @@ extension DownloadTransfer {
     /// How often a slow body's progress is made durable.
     private static let checkpointInterval = Duration.seconds(2)
 
+    /// Where a body's bytes go.
+    struct BodyPlan: Sendable {
+        /// Bytes at the beginning of the body that are there already.
+        var skip: Int64 = 0
+        /// Bytes after those that are there already, and that what comes must equal.
+        var overlap: Int64 = 0
+        /// One past the body's last byte in the file; nil if only its end will tell.
+        var expected: Int64?
+    }
+
+    /// What a body has brought.
+    struct BodyEnd: Sendable {
+        /// One past the last byte in the file.
+        let end: Int64
+        /// Fields that came after it.
+        let trailers: [ResponseHead.Field]
+        /// Digests of the whole file; none unless it was fetched from its beginning.
+        let digests: [DigestAlgorithm: Checksum]
+    }
+
+    /// What comes is not what was there: the object is another one now.
+    struct OverlapDiffers: Error {}
+
     /// Lets the body flow into the partial until it ends, with checkpoints.
     ///
     /// Whatever happens, all that was taken is durable and committed when this returns or throws, unless the
-    /// disk itself refuses.
-    ///
-    /// The body's first byte after `skip` goes to `offset`. `expected` is one past its last byte in the file,
-    /// nil if only its end will tell. The result is one past the last byte that came.
-    func receive(
-        _ exchange: Exchange,
-        into partial: PartialFile,
-        from offset: Int64,
-        skip: Int64,
-        expected: Int64?
-    ) async throws -> Int64 {
+    /// disk itself refuses. The first byte that is not there yet goes to the partial's durable end.
+    func receive(_ exchange: Exchange, into partial: PartialFile, _ plan: BodyPlan) async throws -> BodyEnd {
         let (ticks, tick) = AsyncStream.makeStream(of: Checkpoint.self, bufferingPolicy: .bufferingNewest(1))
-        let sink = DownloadSink(
-            writer: self.writer(for: partial, offset: offset, exchange),
-            skip: skip,
-            limit: expected,
-            running: self.running,
-            checkpointWanted: { tick.yield(.written) }
-        )
+        let offset = partial.durable
+        let hasher: Hasher?
+        let sink: DownloadSink
+        do {
+            hasher = try self.hasher(for: partial)
+            sink = DownloadSink(
+                writer: self.writer(for: partial, hasher, exchange),
+                skip: plan.skip,
+                overlap: try await self.lastBytes(plan.overlap, of: partial),
+                limit: plan.expected,
+                sizeLimit: self.request.sizeLimitBytes,
+                running: self.running,
+                checkpointWanted: { tick.yield(.written) }
+            )
+        } catch {
+            exchange.cancel()
+            throw error
+        }
         self.running.phase = .transferring
         self.running.done = offset
         self.running.durable = offset
@@ -48,25 +73,46 @@ extension DownloadTransfer {
         self.services.crash.reach(.bodyEnded)
         switch sink.failure {
         case .system(let error): throw error
-        case .tooLong: throw TransferFailure(.badResponse("more bytes than the head had promised"))
+        case .tooLong: throw TransferFailure(.badResponse("more bytes came than the head had promised"))
+        case .tooLarge: throw TransferFailure(.tooLarge)
+        case .differs: throw OverlapDiffers()
         case nil: break
         }
         try self.running.checkStop()
         guard end.code == 0 else { throw self.failure(end) }
         let taken = sink.takenEnd
-        if let expected, taken != expected { throw TransferFailure(.shortBody) }
-        return taken
+        if let expected = plan.expected, taken != expected { throw TransferFailure(.shortBody) }
+        return BodyEnd(end: taken, trailers: end.trailers, digests: await hasher?.finish() ?? [:])
+    }
+
+    /// A hasher, if digests are expected and the body is the whole file; else the file is read when it is whole.
+    private func hasher(for partial: PartialFile) throws -> Hasher? {
+        let algorithms = DigestVerdict.algorithms(for: self.expectedDigests(of: partial.remote))
+        guard partial.durable == 0, !algorithms.isEmpty else { return nil }
+        // One that libcrypto lacks is told when the file is whole.
+        return try? Hasher(algorithms, queue: self.services.hashing)
+    }
+
+    /// The last durable bytes of the partial.
+    private func lastBytes(_ count: Int64, of partial: PartialFile) async throws -> [UInt8] {
+        guard count > 0 else { return [] }
+        return try await self.services.disk.run {
+            var bytes = [UInt8](repeating: 0, count: Int(count))
+            try bytes.withUnsafeMutableBytes { try partial.file.read(into: $0, at: partial.durable - count) }
+            return bytes
+        }
     }
 
     /// The writer of a body, with a place on the board if one is free.
-    private func writer(for partial: PartialFile, offset: Int64, _ exchange: Exchange) -> SegmentWriter {
+    private func writer(for partial: PartialFile, _ hasher: Hasher?, _ exchange: Exchange) -> SegmentWriter {
         let key = ProgressBoard.Key(job: self.running.id, generation: partial.record.generation, start: 0)
         return SegmentWriter(
             file: partial.file,
-            offset: offset,
+            offset: partial.durable,
             pool: self.services.slabs,
             queue: self.services.writing,
-            slot: self.services.board?.begin(key, base: offset),
+            slot: self.services.board?.begin(key, base: partial.durable),
+            hasher: hasher,
             monotonic: self.services.time.monotonic,
             room: { exchange.resume() }
         )
@@ -138,11 +184,12 @@ extension DownloadTransfer {
         let now = self.services.time.now()
         let generation = partial.record.generation
         let total = partial.remote.totalBytes
-        try await self.services.store.write { transaction in
+        let cleanups = try await self.services.store.write { transaction in
             try transaction.save(
                 SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: durable)
             )
-            guard var job = try transaction.job(id) else { return }
+            try Cleanup.retireOvertaken(by: generation, durable: durable, of: id, in: transaction, at: now)
+            guard var job = try transaction.job(id) else { return [CleanupRecord]() }
             job.bytesDurable = durable
             if durable > job.bestBytes {
                 job.bestBytes = durable
@@ -151,6 +198,10 @@ extension DownloadTransfer {
                 job.progressAt = now
             }
             try transaction.save(job)
+            return generation > 1 ? try transaction.cleanups().filter { $0.job == id } : []
+        }
+        for cleanup in cleanups where cleanup.kind == Cleanup.unlink {
+            try await Cleanup.carryOut(cleanup, self.services)
         }
     }
 }

@@ -111,8 +111,7 @@ extension DownloadTransfer {
     func begin(
         _ answer: Answer,
         remote: RemoteObject,
-        length: Int64?,
-        replacing old: PartialFile?
+        length: Int64?
     ) async throws -> Begun {
         let id = self.running.id
         do {
@@ -145,7 +144,7 @@ extension DownloadTransfer {
             try await self.plan(record, remote: remote, answer: answer)
             self.services.crash.reach(.partialPlanned)
             let partial = try await self.create(record, remote: remote, length: length)
-            try await self.commit(partial, replacing: old)
+            try await self.commit(partial)
             self.services.crash.reach(.partialCommitted)
             return .partial(partial)
         } catch {
@@ -238,37 +237,129 @@ extension DownloadTransfer {
         }
     }
 
-    /// Commits the partial's inode; an older generation goes, by a clean-up that survives a crash.
-    private func commit(_ partial: PartialFile, replacing old: PartialFile?) async throws {
+    /// Commits the partial's inode.
+    ///
+    /// Older generations are kept until this one has overtaken them; those that never had a file just go.
+    private func commit(_ partial: PartialFile) async throws {
         let id = self.running.id
-        let now = self.services.time.now()
         let total = partial.remote.totalBytes
         let record = partial.record
-        let cleanups = try await self.services.store.write { transaction -> [CleanupRecord] in
+        try await self.services.store.write { transaction in
             try transaction.save(record)
             try transaction.save(
                 SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0)
             )
-            for file in try transaction.files(id) where file.generation < record.generation {
-                _ = try transaction.add(
-                    cleanup: Cleanup.unlink,
-                    job: id,
-                    detail: try Cleanup.detail(file),
-                    at: now
-                )
-                try transaction.removeSegments(id, generation: file.generation)
-                try transaction.removeFile(id, generation: file.generation)
-            }
-            if var job = try transaction.job(id) {
-                job.bytesDurable = 0
-                try transaction.save(job)
-            }
-            return try transaction.cleanups().filter { $0.job == id && $0.kind == Cleanup.unlink }
+            guard var job = try transaction.job(id) else { return }
+            job.bytesDurable = 0
+            try transaction.save(job)
         }
-        for cleanup in cleanups { try await Cleanup.carryOut(cleanup, self.services) }
+        if record.generation > 1 { try await self.commit(durable: 0, of: partial) }
     }
 
     // MARK: Finishing
+
+    /// Compares the digests that are expected, then puts the file in its place.
+    ///
+    /// `computed` are digests of the whole file that are known already; the others are read from it.
+    func complete(
+        _ partial: PartialFile,
+        total: Int64,
+        lengthProved: Bool,
+        computed: [DigestAlgorithm: Checksum] = [:]
+    ) async throws -> AttemptEnd {
+        let expected = self.expectedDigests(of: partial.remote)
+        guard !expected.isEmpty else {
+            return try await self.finish(partial, total: total, lengthProved: lengthProved)
+        }
+        self.running.phase = .verifying
+        let missing = DigestVerdict.algorithms(for: expected).subtracting(computed.keys)
+        let digests = try await computed.merging(self.read(missing, of: partial.file, total)) { $1 }
+        var verified = partial
+        switch DigestVerdict(computed: digests, expected: expected) {
+        case .proved(let digest):
+            verified.remote.verified = RemoteObject.VerifiedChecksum(
+                expected: digest,
+                actual: digests[digest.checksum.algorithm]
+            )
+            return try await self.finish(verified, total: total, lengthProved: true)
+        case .unproved:
+            return try await self.finish(partial, total: total, lengthProved: lengthProved)
+        case .mismatch(let digest):
+            throw DigestMismatch(
+                partial: partial,
+                expected: digest,
+                actual: digests[digest.checksum.algorithm]
+            )
+        }
+    }
+
+    /// Reads the whole file for digests that are not known.
+    private func read(
+        _ algorithms: Set<DigestAlgorithm>,
+        of file: OpenFile,
+        _ total: Int64
+    ) async throws -> [DigestAlgorithm: Checksum] {
+        guard !algorithms.isEmpty else { return [:] }
+        let running = self.running
+        do {
+            return try await self.services.disk.run {
+                try file.digest(of: algorithms, range: 0..<total) { running.stopEvent != nil }
+            }
+        } catch let failure as Digester.Failure {
+            // What the server named is a bonus, what the user named is not.
+            guard let wanted = self.request.checksum else { return [:] }
+            throw TransferFailure(.checksum(wanted.algorithm.rawValue), message: failure.description)
+        }
+    }
+
+    /// A whole file does not have the digest that it should have.
+    struct DigestMismatch: Error {
+        let partial: PartialFile
+        let expected: ExpectedDigest
+        let actual: Checksum?
+    }
+
+    /// What the file must have: by the user's word, else by the server's.
+    func expectedDigests(of remote: RemoteObject) -> [ExpectedDigest] {
+        let named = self.request.compressed ? [] : remote.digests ?? []
+        return (self.request.checksum.map { [.user($0)] } ?? []) + named
+    }
+
+    /// Records that a whole file was wrong: its bytes count for nothing, and stay as evidence.
+    ///
+    /// - Returns: Whether it is to be fetched once more.
+    func recordMismatch(_ mismatch: DigestMismatch) async throws -> Bool {
+        let id = self.running.id
+        let partial = mismatch.partial
+        var record = partial.record
+        var remote = partial.remote
+        remote.verified = RemoteObject.VerifiedChecksum(expected: mismatch.expected, actual: mismatch.actual)
+        record.remote = remote.json
+        let total = partial.remote.totalBytes
+        let now = self.services.time.now()
+        return try await self.services.store.write { [record] transaction in
+            try transaction.save(record)
+            try transaction.save(
+                SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0)
+            )
+            guard var job = try transaction.job(id) else { return false }
+            job.mismatches += 1
+            job.bytesDurable = 0
+            job.lengthProved = nil
+            job.phase = nil
+            try transaction.save(job)
+            guard job.mismatches == 1 else { return false }
+            try transaction.append(
+                event: "restarted",
+                job: id,
+                state: job.state,
+                reason: FailureReason.checksum.rawValue,
+                message: "the digest does not match; the download starts over",
+                at: now
+            )
+            return true
+        }
+    }
 
     /// Syncs the file and puts it in its place, in the only order that survives a power cut.
     func finish(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws -> AttemptEnd {
@@ -276,6 +367,7 @@ extension DownloadTransfer {
         let file = partial.file
         try await self.services.disk.run {
             if try file.identity().size != total { try file.truncate(to: total) }
+            self.setRemoteTime(file, partial.remote)
             try file.sync()
         }
         self.services.crash.reach(.fileSynced)
@@ -301,6 +393,14 @@ extension DownloadTransfer {
         }
     }
 
+    /// Gives the file the server's date, if that is wanted; a date that cannot be set is no failure.
+    private func setRemoteTime(_ file: OpenFile, _ remote: RemoteObject) {
+        guard self.request.remoteTime, let text = remote.lastModified,
+            let date = HTTPDate.parse(text, now: self.services.time.now())
+        else { return }
+        try? file.setModified(nanoseconds: date.milliseconds * 1_000_000)
+    }
+
     private func commitFinishing(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws {
         let id = self.running.id
         let generation = partial.record.generation
@@ -308,18 +408,26 @@ extension DownloadTransfer {
         remote.totalBytes = total
         var record = partial.record
         record.remote = remote.json
-        try await self.services.store.write { [record] transaction in
+        let now = self.services.time.now()
+        let cleanups = try await self.services.store.write { [record] transaction in
             try transaction.save(record)
             try transaction.save(
                 SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: total)
             )
-            guard var job = try transaction.job(id) else { return }
+            for file in try transaction.files(id) where file.generation < generation {
+                try Cleanup.retire(file, in: transaction, at: now)
+            }
+            guard var job = try transaction.job(id) else { return [CleanupRecord]() }
             job.bytesTotal = total
             job.bytesDurable = total
             job.bestBytes = max(job.bestBytes, total)
             job.lengthProved = lengthProved
             job.phase = .finishing
             try transaction.save(job)
+            return generation > 1 ? try transaction.cleanups().filter { $0.job == id } : []
+        }
+        for cleanup in cleanups where cleanup.kind == Cleanup.unlink {
+            try await Cleanup.carryOut(cleanup, self.services)
         }
     }
 

@@ -24,6 +24,8 @@ struct DownloadTransfer: Sendable {
             return self.running.stopEvent == nil ? .failed(failure) : .stopped
         } catch is RunningJob.Stopped {
             return .stopped
+        } catch is CancellationError {
+            return .stopped  // in the midst of reading a file for its digest
         } catch let error as SystemError {
             let cause = TransferCause.local(errno: error.errno, path: error.path)
             return .failed(TransferFailure(cause, message: error.description))
@@ -32,81 +34,223 @@ struct DownloadTransfer: Sendable {
         }
     }
 
+    /// What an attempt has learned on its way.
+    private struct Course {
+        /// How often the object was another one, over all attempts.
+        var restarts: Int
+        /// The server sends everything when `If-Range` is there, although nothing has changed.
+        var hasBrokenIfRange: Bool
+        /// The server's word is not enough: compare.
+        var wantsOverlap = false
+        /// Why the last answer could not be used.
+        var refused: RestartReason?
+    }
+
+    /// What an answer has led to.
+    private enum Step {
+        case ended(AttemptEnd)
+        case goOn(PartialFile?)
+    }
+
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
-        if let partial, let total = self.job.bytesTotal, partial.durable == total,
+        var course = Course(restarts: self.job.restarts, hasBrokenIfRange: try await self.hasBrokenIfRange())
+        if let whole = partial, let total = self.job.bytesTotal, whole.durable == total,
             let lengthProved = self.job.lengthProved
         {
-            return try await self.finish(partial, total: total, lengthProved: lengthProved)
+            do {
+                return try await self.complete(whole, total: total, lengthProved: lengthProved)
+            } catch let mismatch as DigestMismatch {
+                partial = try await self.refuse(mismatch)
+            }
         }
         let update = try await self.existingFile(partial)
         if self.request.ifExists == .skip, let update { return self.leftAlone(update) }
-        var restarts = self.job.restarts
-        var refused: RestartReason?
         while true {
-            let offset = partial.map { $0.remote.isResumable ? $0.durable : 0 } ?? 0
+            let plan = ResumePlan.request(
+                durable: partial?.durable ?? 0,
+                stored: partial?.remote,
+                hasBrokenIfRange: course.hasBrokenIfRange,
+                wantsOverlap: course.wantsOverlap
+            )
             let conditions = partial == nil ? update?.conditions ?? [] : []
-            let answer = try await self.ask(offset: offset, stored: partial?.remote, conditions: conditions)
+            let answer = try await self.ask(plan, stored: partial?.remote, conditions: conditions)
             if answer.head.status == 304, !conditions.isEmpty, let update {
                 answer.exchange.cancel()
                 return self.leftAlone(update)
             }
-            switch answer.verdict {
-            case .whole(let remote, let length, let restart):
-                if let held = partial, held.durable > 0 {
-                    // One that is the same, as far as can be told, may be fetched anew as often as it takes.
-                    if held.remote.compare(remote) == .different { restarts += 1 }
-                    try await self.record(restarts: restarts, reason: refused ?? restart)
+            do {
+                switch try await self.take(answer, plan, partial, &course) {
+                case .ended(let end): return end
+                case .goOn(let next): partial = next
                 }
-                guard restarts <= Self.restartLimit else { throw answer.dropped(TransferFailure(.changed)) }
-                let fresh = try await self.begin(answer, remote: remote, length: length, replacing: partial)
-                switch fresh {
-                case .partial(let begun): partial = begun
-                case .leftAlone(let end): return end
-                }
-                guard let begun = partial else { continue }
-                let end = try await self.receive(
-                    answer.exchange,
-                    into: begun,
-                    from: 0,
-                    skip: 0,
-                    expected: length
-                )
-                let isProved = MessageLength(head: answer.head) != .untilClose
-                return try await self.finish(begun, total: end, lengthProved: isProved)
-            case .append(let remote, let range, let skip, _):
-                guard var held = partial else { throw answer.dropped(TransferFailure(.shortBody)) }
-                if remote.totalBytes != nil { held.remote.totalBytes = remote.totalBytes }
-                let end = try await self.receive(
-                    answer.exchange,
-                    into: held,
-                    from: held.durable,
-                    skip: skip,
-                    expected: range.end
-                )
-                held.durable = end
-                partial = held
-                let total = held.remote.totalBytes ?? self.running.total
-                if total == end { return try await self.finish(held, total: end, lengthProved: true) }
-                // A 206 may satisfy only part of what was asked (RFC 9110 §15.3.7): ask for the rest.
-                guard end > offset else { throw TransferFailure(.shortBody) }
-            case .complete:
-                answer.exchange.cancel()
-                guard let held = partial else {
-                    throw TransferFailure(.badResponse("416 to a whole request"))
-                }
-                return try await self.finish(held, total: held.durable, lengthProved: true)
-            case .askAgain(let reason):
-                answer.exchange.cancel()
-                refused = reason
-                // The next request asks for the whole; the bytes stay until its body begins.
-                partial?.remote.acceptsRanges = false
-            case .refused, .redirect:
-                throw try await self.refusal(answer)
-            case .bad(let why):
-                throw answer.dropped(TransferFailure(.badResponse(why)))
+            } catch is OverlapDiffers {
+                partial = try await self.startOver(partial, &course)
+            } catch let mismatch as DigestMismatch {
+                partial = try await self.refuse(mismatch)
             }
             try self.running.checkStop()
+        }
+    }
+
+    /// Does what the verdict on an answer says.
+    private func take(
+        _ answer: Answer,
+        _ plan: ResumeRequest,
+        _ partial: PartialFile?,
+        _ course: inout Course
+    ) async throws -> Step {
+        switch answer.verdict {
+        case .whole(_, _, restart: .rangesIgnored) where plan.condition != nil && !course.hasBrokenIfRange:
+            // The same object, and yet all of it: some servers do so whenever If-Range is there. Its tag on the
+            // 206 proves as much.
+            answer.exchange.cancel()
+            course.hasBrokenIfRange = true
+            return .goOn(partial)
+        case .whole(let remote, let length, let restart):
+            return try await self.takeWhole(answer, remote, length, restart, partial, &course)
+        case .append(let remote, let range, let skip, let isProved):
+            guard let held = partial else { throw answer.dropped(TransferFailure(.shortBody)) }
+            guard isProved || plan.overlap > 0 else {
+                answer.exchange.cancel()
+                course.wantsOverlap = true
+                guard held.durable <= ResumePlan.overlapBytes else { return .goOn(held) }
+                return .goOn(self.unresumable(held))
+            }
+            if isProved, course.hasBrokenIfRange { try await self.learnBrokenIfRange() }
+            return try await self.takePart(answer, remote, range, skip: skip, plan, held)
+        case .complete:
+            answer.exchange.cancel()
+            guard let held = partial else { throw TransferFailure(.badResponse("416 to a whole request")) }
+            return .ended(try await self.complete(held, total: held.durable, lengthProved: true))
+        case .askAgain(let reason):
+            answer.exchange.cancel()
+            course.refused = reason
+            return .goOn(partial.map { self.unresumable($0) })
+        case .refused, .redirect:
+            throw try await self.refusal(answer)
+        case .bad(let why):
+            throw answer.dropped(TransferFailure(.badResponse(why)))
+        }
+    }
+
+    /// Takes a body that begins at byte 0.
+    private func takeWhole(
+        _ answer: Answer,
+        _ remote: RemoteObject,
+        _ length: Int64?,
+        _ restart: RestartReason?,
+        _ partial: PartialFile?,
+        _ course: inout Course
+    ) async throws -> Step {
+        if let held = partial, held.durable > 0 {
+            // One that is the same, as far as can be told, may be fetched anew as often as it takes.
+            if held.remote.compare(remote) == .different { course.restarts += 1 }
+            try await self.record(restarts: course.restarts, reason: course.refused ?? restart)
+        }
+        guard course.restarts <= Self.restartLimit else { throw answer.dropped(TransferFailure(.changed)) }
+        if let length, let limit = self.request.sizeLimitBytes, length > limit {
+            throw answer.dropped(TransferFailure(.tooLarge))
+        }
+        var object = remote
+        object.digests = DigestFields.expected(head: answer.head, trailers: [])
+        var begun: PartialFile
+        switch try await self.begin(answer, remote: object, length: self.request.compressed ? nil : length) {
+        case .partial(let fresh): begun = fresh
+        case .leftAlone(let end): return .ended(end)
+        }
+        let isCoded = remote.contentEncoding != nil && self.request.compressed
+        let body = try await self.receive(
+            answer.exchange,
+            into: begun,
+            BodyPlan(expected: isCoded ? nil : length)
+        )
+        begun.remote.digests = DigestFields.expected(head: answer.head, trailers: body.trailers)
+        begun.durable = body.end
+        return .ended(
+            try await self.complete(
+                begun,
+                total: body.end,
+                lengthProved: MessageLength(head: answer.head) != .untilClose,
+                computed: body.digests
+            )
+        )
+    }
+
+    /// Takes a body that goes on where the partial ends.
+    private func takePart(
+        _ answer: Answer,
+        _ remote: RemoteObject,
+        _ range: ByteRange,
+        skip: Int64,
+        _ plan: ResumeRequest,
+        _ partial: PartialFile
+    ) async throws -> Step {
+        var held = partial
+        held.remote.totalBytes = remote.totalBytes ?? held.remote.totalBytes
+        let body = try await self.receive(
+            answer.exchange,
+            into: held,
+            BodyPlan(skip: skip, overlap: plan.overlap, expected: max(range.end, held.durable))
+        )
+        let named = DigestFields.expected(head: answer.head, trailers: body.trailers)
+        held.remote.digests =
+            (held.remote.digests ?? []) + named.filter { held.remote.digests?.contains($0) != true }
+        let before = held.durable
+        held.durable = body.end
+        let total = held.remote.totalBytes ?? self.running.total
+        if total == body.end {
+            return .ended(try await self.complete(held, total: body.end, lengthProved: true))
+        }
+        // A 206 may satisfy only part of what was asked (RFC 9110 §15.3.7): ask for the rest.
+        guard body.end > before else { throw TransferFailure(.shortBody) }
+        return .goOn(held)
+    }
+
+    /// The partial with the mark that the next request asks for the whole; its bytes stay until that begins.
+    private func unresumable(_ partial: PartialFile) -> PartialFile {
+        var partial = partial
+        partial.remote.acceptsRanges = false
+        return partial
+    }
+
+    /// Goes back to nothing after an overlap that differs: what the server has is another object.
+    private func startOver(_ partial: PartialFile?, _ course: inout Course) async throws -> PartialFile? {
+        course.restarts += 1
+        course.refused = .changed
+        try await self.record(restarts: course.restarts, reason: .changed)
+        guard course.restarts <= Self.restartLimit else { throw TransferFailure(.changed) }
+        return partial.map { self.unresumable($0) }
+    }
+
+    /// Gives a file with a wrong digest one more chance, from its beginning and without what was there.
+    private func refuse(_ mismatch: DigestMismatch) async throws -> PartialFile {
+        guard try await self.recordMismatch(mismatch) else {
+            let digest = mismatch.expected
+            throw TransferFailure(
+                .checksum("\(digest.checksum.algorithm.rawValue) (\(digest.source.rawValue))")
+            )
+        }
+        var wrong = self.unresumable(mismatch.partial)
+        wrong.durable = 0
+        return wrong
+    }
+
+    private func hasBrokenIfRange() async throws -> Bool {
+        let host = self.running.host
+        let learned = try await self.services.store.read { try $0.host(host)?.learned }
+        return HostKnowledge(json: learned).hasBrokenIfRange
+    }
+
+    private func learnBrokenIfRange() async throws {
+        let host = self.running.host
+        try await self.services.store.write { transaction in
+            var record = try transaction.host(host) ?? HostRecord(host: host)
+            var knowledge = HostKnowledge(json: record.learned)
+            guard !knowledge.hasBrokenIfRange else { return }
+            knowledge.hasBrokenIfRange = true
+            record.learned = knowledge.json
+            try transaction.save(record)
         }
     }
 
@@ -129,7 +273,7 @@ struct DownloadTransfer: Sendable {
 
     /// Sends the request, follows redirects, and judges the head of the final answer.
     private func ask(
-        offset: Int64,
+        _ plan: ResumeRequest,
         stored: RemoteObject?,
         conditions: [ResponseHead.Field]
     ) async throws -> Answer {
@@ -139,15 +283,14 @@ struct DownloadTransfer: Sendable {
         self.running.phase = .connecting
         let policy = self.services.configuration.transportPolicy(for: self.request)
         var address = parsed.address
-        var plan = RedirectPlan()
+        var redirects = RedirectPlan()
         var statuses: [Int] = []
         var carriesSecrets = true
         if let refusal = policy.refusal(of: address.origin) { throw TransferFailure(.policy(refusal)) }
         while true {
             let fields =
                 self.userFields(withSecrets: carriesSecrets)
-                + ResumePlan.requestFields(offset: offset, stored: stored) + conditions
-                + [ResponseHead.Field(name: "Accept-Encoding", value: "identity")]
+                + plan.fields + conditions + self.codingFields
             let exchange = self.services.loop.open(self.httpRequest(address, fields: fields))
             self.running.track(exchange)
             let head: ResponseHead
@@ -162,7 +305,7 @@ struct DownloadTransfer: Sendable {
             self.log(address, head: head)
             let verdict = ResumePlan.judge(
                 head,
-                offset: offset,
+                offset: plan.offset,
                 stored: stored,
                 now: self.services.time.now()
             )
@@ -182,7 +325,7 @@ struct DownloadTransfer: Sendable {
             await self.drain(exchange, head)
             statuses.append(head.status)
             let target = head.first("Location").flatMap { URLParser.resolve($0, against: address) }
-            switch plan.next(status: head.status, from: address, to: target, policy: policy) {
+            switch redirects.next(status: head.status, from: address, to: target, policy: policy) {
             case .follow(let next, dropsCredentials: let drops):
                 address = next
                 carriesSecrets = !drops
@@ -195,6 +338,7 @@ struct DownloadTransfer: Sendable {
     private func httpRequest(_ address: WebAddress, fields: [ResponseHead.Field]) -> HTTPRequest {
         var request = HTTPRequest(url: address.url, fields: fields)
         request.caFile = self.request.caFile
+        request.decodes = self.request.compressed
         request.tlsMinimum = self.services.configuration.tlsMinimum
         let proxy = self.request.proxy
         request.proxy = (address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
@@ -207,6 +351,11 @@ struct DownloadTransfer: Sendable {
         self.request.headers
             .filter { withSecrets || RedirectPlan.mayCross(header: $0.name) }
             .map { ResponseHead.Field(name: $0.name, value: $0.value) }
+    }
+
+    /// With `--compressed` libcurl asks for the codings that it can undo; else none is wanted.
+    private var codingFields: [ResponseHead.Field] {
+        self.request.compressed ? [] : [ResponseHead.Field(name: "Accept-Encoding", value: "identity")]
     }
 
     private func isWebPage(_ remote: RemoteObject, _ asked: WebAddress, _ statuses: [Int]) -> Bool {

@@ -228,6 +228,10 @@ extension Engine {
         if new.caFile != old.caFile { names.append("--cacert") }
         if new.attempts != old.attempts { names.append("--attempts") }
         if new.allowHTTP != old.allowHTTP { names.append("--allow-http") }
+        if new.checksum != old.checksum { names.append("--checksum") }
+        if new.sizeLimitBytes != old.sizeLimitBytes { names.append("--size-limit") }
+        if new.compressed != old.compressed { names.append("--compressed") }
+        if new.remoteTime != old.remoteTime { names.append("--remote-time") }
         guard !names.isEmpty else { return nil }
         return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"
     }

@@ -88,6 +88,7 @@ extension JobRecord {
         self.doubtfulTries = 0
         self.forgivenAttempts = self.attempts
         self.restarts = 0
+        self.mismatches = 0
         self.progressAt = now
     }
 

@@ -16,6 +16,8 @@ struct TransferServices: Sendable {
     let slabs = SlabPool(limit: 64)
     /// The writer's thread.
     let writing = DispatchQueue(label: "ferry.writer")
+    /// The thread that computes digests.
+    let hashing = DispatchQueue(label: "ferry.hash")
     /// Where running segments claim what they have written; nil if the file cannot be had.
     var board: ProgressBoard?
     let crash: CrashPoints

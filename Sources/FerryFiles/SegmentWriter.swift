@@ -41,6 +41,7 @@ public final class SegmentWriter: Sendable {
     private let pool: SlabPool
     private let queue: DispatchQueue
     private let slot: ProgressBoard.Slot?
+    private let hasher: Hasher?
     private let monotonic: @Sendable () -> Duration
     private let room: @Sendable () -> Void
     private let lock = Mutex(())
@@ -49,7 +50,7 @@ public final class SegmentWriter: Sendable {
 
     /// Makes a writer that goes on at an offset.
     ///
-    /// `queue` is the writer's thread, a serial queue. `room` is called, from any thread, when bytes that were
+    /// `queue` is the writer's thread, a serial queue. A `hasher` gets all bytes, in order. `room` is called, from any thread, when bytes that were
     /// refused may come again, and after a failure.
     public init(
         file: OpenFile,
@@ -57,6 +58,7 @@ public final class SegmentWriter: Sendable {
         pool: SlabPool,
         queue: DispatchQueue,
         slot: ProgressBoard.Slot?,
+        hasher: Hasher? = nil,
         monotonic: @escaping @Sendable () -> Duration,
         room: @escaping @Sendable () -> Void
     ) {
@@ -64,6 +66,7 @@ public final class SegmentWriter: Sendable {
         self.pool = pool
         self.queue = queue
         self.slot = slot
+        self.hasher = hasher
         self.monotonic = monotonic
         self.room = room
         self.state = State(submittedEnd: offset, writtenEnd: offset, windowBegan: monotonic())
@@ -100,7 +103,7 @@ public final class SegmentWriter: Sendable {
             let isDone = self.lock.withLock { _ in
                 guard self.state.failure == nil else { return true }
                 self.submit()
-                guard self.state.inFlight > 0 else { return true }
+                guard self.state.writtenEnd < self.state.submittedEnd else { return true }
                 self.state.waiters.append((self.state.submittedEnd, continuation))
                 return false
             }
@@ -131,6 +134,8 @@ public final class SegmentWriter: Sendable {
             self.state.failure = error
             return .failed
         }
+        // Nothing of this segment is under way, so the hasher's thread has nothing of it either.
+        self.hasher?.update(bytes)
         self.state.writtenEnd += Int64(bytes.count)
         self.state.submittedEnd = self.state.writtenEnd
         return .taken
@@ -201,21 +206,32 @@ public final class SegmentWriter: Sendable {
                 failure = error
             }
         }
-        let (waiters, hasRoom) = self.lock.withLock { _ in
-            self.state.inFlight -= 1
+        let waiters = self.lock.withLock { _ in
             if let failure {
                 self.state.failure = self.state.failure ?? failure
             } else {
                 self.state.writtenEnd = offset + Int64(count)
             }
-            let hasRoom = self.state.wantsRoom || failure != nil
-            self.state.wantsRoom = false
             let (isOver, end) = (self.state.failure != nil, self.state.writtenEnd)
             let done = self.state.waiters.filter { isOver || $0.end <= end }
             self.state.waiters.removeAll { isOver || $0.end <= end }
-            return (done.map(\.continuation), hasRoom)
+            return done.map(\.continuation)
         }
         for waiter in waiters { waiter.resume() }
+        guard failure == nil, let hasher else { return self.release(hasFailed: failure != nil) }
+        hasher.queue.async {
+            hasher.update(UnsafeRawBufferPointer(rebasing: slab.memory[..<count]))
+            self.release(hasFailed: false)
+        }
+    }
+
+    /// One slab less is under way: written, and hashed if that is wanted.
+    private func release(hasFailed: Bool) {
+        let hasRoom = self.lock.withLock { _ in
+            self.state.inFlight -= 1
+            defer { self.state.wantsRoom = false }
+            return self.state.wantsRoom || hasFailed
+        }
         if hasRoom { self.room() }
     }
 }

@@ -22,6 +22,8 @@ public struct HTTPRequest: Sendable {
     public var proxy: String?
     /// Hosts that are reached directly, in libcurl's notation.
     public var noProxy: String?
+    /// Asks for content codings and decodes the body; else the body comes as it is sent.
+    public var decodes: Bool
     /// The lowest TLS version.
     public var tlsMinimum: TLSMinimum
     /// Limit for resolving, connecting and the TLS handshake together.
@@ -34,6 +36,7 @@ public struct HTTPRequest: Sendable {
         self.url = url
         self.method = method
         self.fields = fields
+        self.decodes = false
         self.tlsMinimum = .v12
         self.connectTimeout = .seconds(30)
         self.stallTimeout = .seconds(60)

@@ -83,6 +83,8 @@ final class LoopTransfer {
             (CURLOPT_PROXY, request.proxy ?? ""),
             (CURLOPT_NOPROXY, request.noProxy ?? ""),
         ] + (request.caFile.map { [(CURLOPT_CAINFO, $0)] } ?? [])
+            // An empty text asks for every coding that this libcurl can undo (CURLOPT_ACCEPT_ENCODING(3)).
+            + (request.decodes ? [(CURLOPT_ACCEPT_ENCODING, "")] : [])
     }
 
     /// Options that take a list of strings.

@@ -32,7 +32,8 @@ extension JobRecord {
     private static let plainColumns = [
         "session", "kind", "phase", "wait_reason", "failure_reason", "message", "advice", "url", "path",
         "not_before", "attempts", "transient_tries", "doubtful_tries", "forgiven_attempts", "restarts",
-        "mismatches", "progress_at", "best_bytes", "bytes_total", "bytes_durable", "created_at", "started_at", "length_proved",
+        "mismatches", "progress_at", "best_bytes", "bytes_total", "bytes_durable", "created_at", "started_at",
+        "length_proved",
         "http_version", "content_encoding", "protocol",
     ]
 

@@ -27,26 +27,52 @@ import Testing
 
     @Test func `bytes from an offset are asked for under a condition`() {
         #expect(
-            ResumePlan.requestFields(offset: 400, stored: Self.stored) == [
+            ResumePlan.request(durable: 400, stored: Self.stored).fields == [
                 ResponseHead.Field(name: "Range", value: "bytes=400-"),
                 ResponseHead.Field(name: "If-Range", value: "\"a\""),
             ]
         )
-        #expect(ResumePlan.requestFields(offset: 1_000, stored: Self.stored).count == 2)
-        #expect(ResumePlan.requestFields(offset: .max, stored: Self.object("\"a\"", total: nil)).count == 2)
+        let all = ResumePlan.request(durable: 1_000, stored: Self.stored)
+        #expect(all == ResumeRequest(offset: 1_000, overlap: 0, condition: "\"a\""))
+        let endless = Self.object("\"a\"", total: nil)
+        #expect(ResumePlan.request(durable: .max, stored: endless).fields.count == 2)
     }
 
-    @Test func `without a strong validator the transfer starts at 0`() {
-        #expect(ResumePlan.requestFields(offset: 0, stored: Self.stored).isEmpty)
-        #expect(ResumePlan.requestFields(offset: -1, stored: Self.stored).isEmpty)
-        #expect(ResumePlan.requestFields(offset: 1_001, stored: Self.stored).isEmpty)
-        #expect(ResumePlan.requestFields(offset: 400, stored: nil).isEmpty)
-        #expect(ResumePlan.requestFields(offset: 400, stored: Self.object("W/\"a\"", total: 1_000)).isEmpty)
-        #expect(ResumePlan.requestFields(offset: 400, stored: Self.object(nil, total: 1_000)).isEmpty)
+    @Test(arguments: [0, -1, 1_001])
+    func `what cannot be continued is asked for from 0`(durable: Int64) {
+        let whole = ResumeRequest(offset: 0, overlap: 0, condition: nil)
+        #expect(ResumePlan.request(durable: durable, stored: Self.stored) == whole)
+        #expect(whole.fields.isEmpty)
         let coded = Self.object("\"a\"", total: 1_000) { $0.contentEncoding = "gzip" }
-        #expect(ResumePlan.requestFields(offset: 400, stored: coded).isEmpty)
         let refused = Self.object("\"a\"", total: 1_000) { $0.acceptsRanges = false }
-        #expect(ResumePlan.requestFields(offset: 400, stored: refused).isEmpty)
+        for stored in [nil, coded, refused] {
+            #expect(ResumePlan.request(durable: 400, stored: stored) == whole)
+            #expect(ResumePlan.request(durable: 400, stored: stored, wantsOverlap: true) == whole)
+        }
+    }
+
+    @Test(arguments: ["W/\"a\"", nil, "unquoted"])
+    func `without a strong validator the last 64 KiB are compared`(tag: String?) {
+        let stored = Self.object(tag, total: 1_000_000)
+        #expect(
+            ResumePlan.request(durable: 65_537, stored: stored)
+                == ResumeRequest(offset: 1, overlap: 65_536, condition: nil)
+        )
+        // Comparing everything costs as much as fetching it anew.
+        #expect(ResumePlan.request(durable: 65_536, stored: stored).offset == 0)
+        #expect(ResumePlan.request(durable: 1_000_001, stored: stored).offset == 0)
+    }
+
+    @Test func `a server's word can be doubted, and its If-Range left out`() {
+        let stored = Self.object("\"a\"", total: 1_000_000)
+        #expect(
+            ResumePlan.request(durable: 100_000, stored: stored, wantsOverlap: true)
+                == ResumeRequest(offset: 34_464, overlap: 65_536, condition: "\"a\"")
+        )
+        #expect(
+            ResumePlan.request(durable: 100_000, stored: stored, hasBrokenIfRange: true)
+                == ResumeRequest(offset: 100_000, overlap: 0, condition: nil)
+        )
     }
 
     // MARK: 206

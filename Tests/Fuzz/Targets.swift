@@ -135,8 +135,9 @@ private let now = Timestamp(year: 2026, month: 11, day: 30, hour: 12)
         }
         stored = object
     }
-    let asked = ResumePlan.requestFields(offset: offset, stored: stored)
-    check(asked.isEmpty || asked.map(\.name) == ["Range", "If-Range"], "\(asked)")
+    let asked = ResumePlan.request(durable: offset, stored: stored)
+    check(asked.offset >= 0 && asked.offset + asked.overlap == (asked.offset > 0 ? offset : 0), "\(asked)")
+    if asked.overlap == 0, asked.offset > 0 { check(stored?.isResumable == true, "\(asked) without proof") }
     let answer = head((numbers.first.map { [Array($0)] } ?? []) + lines[min(empty + 1, lines.endIndex)...])
     let verdict = ResumePlan.judge(answer, offset: offset, stored: stored, now: now)
     switch verdict {

@@ -1,0 +1,22 @@
+import FoundationEssentials
+
+/// What the answers of a host have taught, as the database keeps it.
+struct HostKnowledge: Codable {
+    /// It sends everything when `If-Range` is there, although nothing has changed.
+    var hasBrokenIfRange = false
+
+    /// Reads the JSON text; what cannot be read is not known.
+    init(json: String?) {
+        guard let json, let known = try? JSONDecoder().decode(HostKnowledge.self, from: Data(json.utf8))
+        else {
+            return
+        }
+        self = known
+    }
+
+    /// The JSON text.
+    var json: String {
+        guard let data = try? JSONEncoder().encode(self) else { return "{}" }  // one flag encodes
+        return String(decoding: data, as: UTF8.self)
+    }
+}
