@@ -142,6 +142,8 @@ import Testing
         case .word(let words), .words(let words): [words.last ?? ""]
         case .duration: ["90s"]
         case .header: ["Name: value"]
+        case .checksum: ["md5:d41d8cd98f00b204e9800998ecf8427e"]
+        case .size: ["10M"]
         }
     }
 
@@ -159,7 +161,9 @@ import Testing
         }
         #expect(Set(OptionTable.all.map(\.id)) == Set(OptionID.allCases))
         #expect(
-            OptionTable.all.compactMap(\.aria2) == ["out", "dir", "header", "ca-certificate", "max-tries"]
+            OptionTable.all.compactMap(\.aria2) == [
+                "out", "dir", "header", "ca-certificate", "max-tries", "checksum", "remote-time",
+            ]
         )
     }
 
