@@ -55,11 +55,9 @@ struct DownloadTransfer: Sendable {
     private func attempt() async throws -> AttemptEnd {
         var partial = try await self.openPartial()
         var course = Course(restarts: self.job.restarts, hasBrokenIfRange: try await self.hasBrokenIfRange())
-        if let whole = partial, let total = self.job.bytesTotal, whole.durable == total,
-            let lengthProved = self.job.lengthProved
-        {
+        if let whole = partial, let lengthProved = self.lengthProved(of: whole) {
             do {
-                return try await self.complete(whole, total: total, lengthProved: lengthProved)
+                return try await self.complete(whole, total: whole.durable, lengthProved: lengthProved)
             } catch let mismatch as DigestMismatch {
                 partial = try await self.refuse(mismatch)
             }
@@ -93,6 +91,13 @@ struct DownloadTransfer: Sendable {
         }
     }
 
+    /// Whether its length is proved, if all of a file came before; nil if something is missing, or may be.
+    private func lengthProved(of partial: PartialFile) -> Bool? {
+        if partial.durable == self.job.bytesTotal, let proved = self.job.lengthProved { return proved }
+        // The body had ended, and a crash came before anything else: its head tells that nothing is missing.
+        return partial.durable > 0 && partial.durable == partial.remote.totalBytes ? true : nil
+    }
+
     /// Does what the verdict on an answer says.
     private func take(
         _ answer: Answer,
@@ -118,7 +123,7 @@ struct DownloadTransfer: Sendable {
                 return .goOn(self.unresumable(held))
             }
             if isProved, course.hasBrokenIfRange { try await self.learnBrokenIfRange() }
-            return try await self.takePart(answer, remote, range, skip: skip, plan, held)
+            return try await self.takePart(answer, remote, range, skip: skip, plan, held, &course)
         case .complete:
             answer.exchange.cancel()
             guard let held = partial else { throw TransferFailure(.badResponse("416 to a whole request")) }
@@ -184,7 +189,8 @@ struct DownloadTransfer: Sendable {
         _ range: ByteRange,
         skip: Int64,
         _ plan: ResumeRequest,
-        _ partial: PartialFile
+        _ partial: PartialFile,
+        _ course: inout Course
     ) async throws -> Step {
         var held = partial
         held.remote.totalBytes = remote.totalBytes ?? held.remote.totalBytes
@@ -203,8 +209,11 @@ struct DownloadTransfer: Sendable {
             return .ended(try await self.complete(held, total: body.end, lengthProved: true))
         }
         // A 206 may satisfy only part of what was asked (RFC 9110 §15.3.7): ask for the rest.
-        guard body.end > before else { throw TransferFailure(.shortBody) }
-        return .goOn(held)
+        if body.end > before { return .goOn(held) }
+        // Less than what was to be compared: asked for again, it would bring nothing new again.
+        guard plan.overlap > 0 else { throw TransferFailure(.shortBody) }
+        course.refused = .tooShort
+        return .goOn(self.unresumable(held))
     }
 
     /// The partial with the mark that the next request asks for the whole; its bytes stay until that begins.
