@@ -27,31 +27,60 @@ import Testing
         var testDescription: String { self.name }
     }
 
+    /// What an object is told by, and whether that proves that two answers are of one version.
     private static let validators: [(name: String, quirks: Quirks, isStrong: Bool)] = [
         ("strong tag", [], true),
         ("strong date", [.noTag], true),
         ("weak tag", [.weakTag], false),
-        ("weak date", [.noTag, .justModified], false),
+        // Without `Date` nobody can tell that the answer was made a second later.
+        ("weak date", [.noTag, .noDate], false),
         ("no validator", [.noTag, .noLastModified], false),
     ]
 
-    private static let quirks: [(name: String, quirks: Quirks, ranges: [Int64?])] = [
-        ("a correct server", [], [nil, cut]),
-        ("ranges ignored", [.rangesIgnored], [nil, cut]),
-        ("all although unchanged", [.fullAlthoughUnchanged], [nil, cut]),
-        ("early start", [.earlyStart(by: 1_000)], [nil, cut]),
-        ("start at 0", [.earlyStart(by: cut)], [nil, cut]),
-        ("late start", [.lateStart(by: 1_000)], [nil, cut, nil]),
-        ("no Content-Range", [.noContentRange], [nil, cut, nil]),
-        ("broken Content-Range", [.contentRange("bytes abc")], [nil, cut, nil]),
-        ("Content-Range beyond the end", [.contentRange("bytes 300000-1000000/1000000")], [nil, cut, nil]),
-        ("other total", [.otherTotal(size + 5)], [nil, cut, nil]),
-        ("unknown total", [.unknownTotal], [nil, cut]),
-        ("no validator on the part", [.noValidatorOnPart], [nil, cut]),
-        ("multipart", [.multipart], [nil, cut, nil]),
-        ("chunked part", [.chunked], [nil, cut]),
-        ("part without length", [.noLength], [nil, cut]),
-        ("content coding", [.contentCoding("gzip")], [nil, cut, nil]),
+    /// What follows the request for the rest, which begins at the cut if a strong validator vouches for the bytes
+    /// that are there, else 64 KiB earlier.
+    private enum Then {
+        /// The answer is taken.
+        case taken
+        /// It cannot be used, and the whole is asked for.
+        case whole
+        /// All came although nothing has changed: `If-Range`, if it was there, may be the cause.
+        case withoutIfRange
+        /// Nothing on the part tells its version: what a strong validator did not prove is compared.
+        case overlap
+        /// The rest after so many bytes.
+        case rest(Int64)
+
+        func ranges(cut: Int64, isStrong: Bool) -> [Int64?] {
+            let overlapped = cut - ResumePlan.overlapBytes
+            let first = isStrong ? cut : overlapped
+            switch self {
+            case .taken: return [nil, first]
+            case .whole: return [nil, first, nil]
+            case .withoutIfRange: return isStrong ? [nil, first, first] : [nil, first]
+            case .overlap: return isStrong ? [nil, first, overlapped] : [nil, first]
+            case .rest(let end): return [nil, first, isStrong ? end : end - ResumePlan.overlapBytes]
+            }
+        }
+    }
+
+    private static let quirks: [(name: String, quirks: Quirks, then: Then)] = [
+        ("a correct server", [], .taken),
+        ("ranges ignored", [.rangesIgnored], .withoutIfRange),
+        ("all although unchanged", [.fullAlthoughUnchanged], .withoutIfRange),
+        ("early start", [.earlyStart(by: 1_000)], .taken),
+        ("start at 0", [.earlyStart(by: cut)], .taken),
+        ("late start", [.lateStart(by: 1_000)], .whole),
+        ("no Content-Range", [.noContentRange], .whole),
+        ("broken Content-Range", [.contentRange("bytes abc")], .whole),
+        ("Content-Range beyond the end", [.contentRange("bytes 300000-1000000/1000000")], .whole),
+        ("other total", [.otherTotal(size + 5)], .whole),
+        ("unknown total", [.unknownTotal], .taken),
+        ("no validator on the part", [.noValidatorOnPart], .overlap),
+        ("multipart", [.multipart], .whole),
+        ("chunked part", [.chunked], .taken),
+        ("part without length", [.noLength], .taken),
+        ("content coding", [.contentCoding("gzip")], .whole),
     ]
 
     private static let cases: [Case] = {
@@ -63,29 +92,42 @@ import Testing
                         name: "\(validator.name): \(quirk.name)",
                         always: validator.quirks,
                         later: quirk.quirks,
-                        ranges: validator.isStrong ? quirk.ranges : [nil, nil]
+                        ranges: quirk.then.ranges(cut: Self.cut, isStrong: validator.isStrong)
                     )
                 )
             }
             for (what, size) in [
                 ("same size", Self.size), ("larger", Self.size + 4_096), ("smaller", 200_000),
             ] {
+                // Without `If-Range` the part comes, and its tag, its date, its total or its bytes differ.
+                let then: Then = validator.isStrong ? .taken : .whole
                 cases.append(
                     Case(
                         name: "\(validator.name): changed, \(what)",
                         always: validator.quirks,
                         changed: Self.object.changed(size: size),
-                        ranges: validator.isStrong ? [nil, Self.cut] : [nil, nil]
+                        ranges: then.ranges(cut: Self.cut, isStrong: validator.isStrong)
                     )
                 )
-                guard validator.isStrong else { continue }
                 cases.append(
                     Case(
                         name: "\(validator.name): changed, \(what), If-Range ignored",
                         always: validator.quirks,
                         later: [.ifRangeIgnored],
                         changed: Self.object.changed(size: size),
-                        ranges: [nil, Self.cut, nil]
+                        ranges: Then.whole.ranges(cut: Self.cut, isStrong: validator.isStrong)
+                    )
+                )
+                // Only the bytes can tell, where the size does not.
+                cases.append(
+                    Case(
+                        name: "\(validator.name): changed, \(what), If-Range ignored, bare part",
+                        always: validator.quirks,
+                        later: [.ifRangeIgnored, .noValidatorOnPart],
+                        changed: Self.object.changed(size: size),
+                        ranges: validator.isStrong && size == Self.size
+                            ? [nil, Self.cut, Self.cut - ResumePlan.overlapBytes, nil]
+                            : Then.whole.ranges(cut: Self.cut, isStrong: validator.isStrong)
                     )
                 )
             }
@@ -95,7 +137,30 @@ import Testing
                     always: validator.quirks,
                     later: [.shortEnd(by: 1_000)],
                     once: true,
-                    ranges: validator.isStrong ? [nil, Self.cut, Self.size - 1_000] : [nil, nil]
+                    ranges: Then.rest(Self.size - 1_000).ranges(
+                        cut: Self.cut,
+                        isStrong: validator.isStrong
+                    )
+                )
+            )
+            // What is no more than the overlap is fetched anew.
+            for cut in [ResumePlan.overlapBytes, ResumePlan.overlapBytes + 1] {
+                let isCompared = cut > ResumePlan.overlapBytes
+                cases.append(
+                    Case(
+                        name: "\(validator.name): cut after \(cut) bytes",
+                        always: validator.quirks,
+                        cut: cut,
+                        ranges: [nil, validator.isStrong ? cut : isCompared ? 1 : nil]
+                    )
+                )
+            }
+            cases.append(
+                Case(
+                    name: "\(validator.name): unknown length, cut before the last chunk",
+                    always: validator.quirks.union([.chunked]),
+                    cut: Self.size,
+                    ranges: Then.taken.ranges(cut: Self.size, isStrong: validator.isStrong)
                 )
             )
         }
@@ -129,19 +194,39 @@ import Testing
             ),
             Case(name: "unknown length, cut in the middle", always: [.chunked], ranges: [nil, Self.cut]),
             Case(
-                name: "unknown length, cut before the last chunk",
-                always: [.chunked],
-                cut: Self.size,
-                ranges: [nil, Self.size]
-            ),
-            Case(
                 name: "unknown length, cut before the last chunk, 416 without total",
                 always: [.chunked, .unsatisfiablePage(contentRange: false)],
                 cut: Self.size,
                 ranges: [nil, Self.size, nil]
             ),
             Case(name: "coded from the start", always: [.contentCoding("gzip")], ranges: [nil, nil]),
-            Case(name: "ranges refused from the start", always: [.rangesIgnored], ranges: [nil, Self.cut]),
+            Case(
+                name: "ranges ignored from the start",
+                always: [.rangesIgnored],
+                ranges: [nil, Self.cut, Self.cut]
+            ),
+            Case(
+                name: "a bare part of a short beginning",
+                later: [.noValidatorOnPart],
+                cut: 50_000,
+                ranges: [nil, 50_000, nil]
+            ),
+            Case(
+                name: "the part has less than the overlap",
+                always: [.noTag, .noLastModified],
+                later: [.shortEnd(by: Self.size - Self.cut + 10)],
+                once: true,
+                ranges: [nil, Self.cut - ResumePlan.overlapBytes, nil]
+            ),
+            Case(
+                name: "the part has one byte more than the overlap",
+                always: [.noTag, .noLastModified],
+                later: [.shortEnd(by: Self.size - Self.cut - 1)],
+                once: true,
+                ranges: [
+                    nil, Self.cut - ResumePlan.overlapBytes, Self.cut + 1 - ResumePlan.overlapBytes,
+                ]
+            ),
             Case(name: "cut before the first byte", cut: 0, ranges: [nil, nil]),
         ]
     }()

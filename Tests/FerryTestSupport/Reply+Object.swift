@@ -52,6 +52,8 @@ public enum Quirk: Sendable, Hashable {
     case ifMatchIgnored
     /// A request for a part gets 200 although nothing changed.
     case fullAlthoughUnchanged
+    /// A request for a part gets 200 although nothing changed if it has `If-Range`.
+    case fullWithIfRange
 }
 
 /// The quirks of a server; `[]` is a correct one.
@@ -196,6 +198,7 @@ private struct ObjectReply {
 
     /// RFC 9110 §13.1.5: a strong tag or an equal date.
     private var ifRangeHolds: Bool {
+        if self.quirks.contains(.fullWithIfRange) { return self.request.header("If-Range") == nil }
         guard let condition = self.request.header("If-Range"), !self.quirks.contains(.ifRangeIgnored) else {
             return true
         }
