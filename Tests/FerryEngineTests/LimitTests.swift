@@ -79,7 +79,7 @@ import Testing
     // MARK: Codings
 
     /// Starts a server that has a file packed only; what is told of its validator would let it be resumed.
-    private static func packed(_ path: String, cut: Int64? = nil) async throws -> ScriptedServer {
+    private static func packed(_ path: String, isCut: Bool = false) async throws -> ScriptedServer {
         let result = try await ToolRunner.program("gzip", package: "gzip").run(["-n", path])
         #expect(result.status == 0, "\(result.stderr)")
         return try ScriptedServer { request, number in
@@ -91,16 +91,14 @@ import Testing
                 ],
                 body: .file(path + ".gz")
             )
-            guard number == 0, let cut else { return reply }
-            return reply.with(.cut(after: cut))
+            return isCut && number == 0 ? reply.with(.cut(after: reply.body.size / 2)) : reply
         }
     }
 
     @Test func `a packed body is saved unpacked and never resumed`() async throws {
         try await withEngine { scope in
             try Self.object.write(to: scope.folder.file("object"))
-            let server = try await Self.packed(scope.folder.file("object"), cut: 500_000)
-            let digest = Checksum(text: "md5:\(String(repeating: "0", count: 32))")
+            let server = try await Self.packed(scope.folder.file("object"), isCut: true)
             let job = try await scope.fetch(server.url("file.bin")) { $0.compressed = true }
             #expect(job.state == .completed, "\(job.message ?? "")")
             #expect(job.attempts == 2)
@@ -110,12 +108,29 @@ import Testing
             #expect(try scope.names == ["file.bin"])
             #expect(server.ranges == [nil, nil])
             #expect(server.requests.allSatisfy { $0.header("Accept-Encoding")?.contains("gzip") == true })
-            // The user's digest is that of the file.
-            let wrong = try await scope.fetch(server.url("other.bin")) {
-                $0.compressed = true
-                $0.checksum = digest
+        }
+    }
+
+    @Test(arguments: ["md5sum", "sha256sum"])
+    func `the user's digest of a packed file is that of the unpacked one`(tool: String) async throws {
+        try await withEngine { scope in
+            let path = scope.folder.file("object")
+            try Self.object.write(to: path)
+            let server = try await Self.packed(path)
+            // gzip has put its file in the place of this one.
+            try Self.object.write(to: path)
+            let algorithm = tool == "md5sum" ? "md5" : "sha256"
+            for (isRight, file) in [(true, path), (false, path + ".gz")] {
+                let result = try await ToolRunner.program(tool, package: "coreutils").run([file])
+                let hex = try #require(result.stdout.split(separator: " ").first)
+                let checksum = try #require(Checksum(text: "\(algorithm):\(hex)"))
+                let job = try await scope.fetch(server.url("file.bin")) {
+                    $0.compressed = true
+                    $0.checksum = checksum
+                }
+                #expect(job.failureReason == (isRight ? nil : .checksum))
+                #expect((job.state == .completed) == isRight)
             }
-            #expect(wrong.failureReason == .checksum)
         }
     }
 
