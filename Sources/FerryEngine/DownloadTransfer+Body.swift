@@ -67,7 +67,13 @@ extension DownloadTransfer {
         self.running.durable = offset
         self.running.total = partial.remote.totalBytes
         exchange.receive(into: sink)
-        let end = try await self.follow(exchange, sink, partial, ticks, tick)
+        let end: ExchangeEnd
+        do {
+            end = try await self.follow(exchange, sink, partial, ticks, tick)
+        } catch {
+            _ = await sink.flush()  // no slab may come into the file after the next attempt's bytes
+            throw error
+        }
         self.running.amendLastHop(end)
         _ = try await self.checkpoint(.taken, sink, partial)
         self.services.crash.reach(.bodyEnded)
