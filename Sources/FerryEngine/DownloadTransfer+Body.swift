@@ -177,7 +177,15 @@ extension DownloadTransfer {
         let written = kind == .taken ? await sink.flush() : sink.writtenEnd
         guard written > before else { return sink.setDurable(before) }
         self.services.crash.reach(.written)
-        try await self.services.disk.run { try file.syncData() }
+        try await self.services.disk.run {
+            do {
+                try file.syncData()
+            } catch {
+                // The kernel has marked the pages clean: they would be read back as if they were on the disk.
+                sink.syncFailed()
+                throw error
+            }
+        }
         self.services.crash.reach(.synced)
         try await self.commit(durable: written, of: partial)
         self.services.crash.reach(.checkpointed)

@@ -296,6 +296,11 @@ public final class ProgressBoard: Sendable {
             if self.end % ProgressBoard.regionSize != 0 { self.claim(ferry_xxh3_digest(self.state)) }
         }
 
+        /// Takes the claim back, for good: after a sync that failed what is read from the file proves nothing.
+        public func withdraw() {
+            ferry_store_release(self.words + Word.job, 0)
+        }
+
         private func claim(_ hash: UInt64) {
             let tail = self.words + Word.tails + self.turn * 3
             self.turn = 1 - self.turn

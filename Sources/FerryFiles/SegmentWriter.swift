@@ -98,6 +98,11 @@ public final class SegmentWriter: Sendable {
         }
     }
 
+    /// Says that a sync of the file has failed: nothing that was written since the last one may be believed.
+    public func withdrawClaim() {
+        self.slot?.withdraw()
+    }
+
     /// Waits until all that was taken before is written, or has failed; gives ``writtenEnd``.
     public func flush() async -> Int64 {
         await withCheckedContinuation { continuation in
