@@ -19,7 +19,7 @@ struct ServiceOptions: Sendable, Equatable {
     static let help = """
         usage: ferryd [--state-dir DIR] [--socket PATH]
 
-        The service of ferry: owns a queue of downloads and uploads and carries it out.
+        The service of ferry: owns a queue of downloads and carries it out.
         Without options it serves the caller's own queue and stays until it is stopped.
 
           --state-dir DIR   the folder with the queue's state
