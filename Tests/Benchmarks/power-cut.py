@@ -242,7 +242,8 @@ class Trial:
             if not os.path.exists(path):
                 path = f"{segment['directory']}/{segment['name']}"
             why = item.differs(path, segment["durable"]) if os.path.exists(path) else "there is no partial"
-            self.expect(why is None, f"job {job['id']}, {job['state']}, {job['phase']}, durable up to {segment['durable']}: {why}")
+            what = f"job {job['id']}, {job['state']}, {job['phase']}, durable up to {segment['durable']}"
+            self.expect(why is None, f"{what}: {why}")
             self.figures["partials whose durable bytes were compared"] += 1
         urls = collections.Counter(j["url"] for j in jobs.values())
         self.expect(max(urls.values(), default=1) == 1, "a URL has two jobs")
