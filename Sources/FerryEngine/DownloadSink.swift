@@ -104,6 +104,9 @@ final class DownloadSink: BodySink {
     /// Writes all that was taken, unless a write failed before, and tells how far the file is written.
     func flush() async -> Int64 { await self.writer.flush() }
 
+    /// Says that a sync has failed; see ``SegmentWriter/withdrawClaim()``.
+    func syncFailed() { self.writer.withdrawClaim() }
+
     /// Says that everything before `offset` is durable; true if the body now has to be resumed.
     func setDurable(_ offset: Int64) -> Bool {
         self.running.durable = offset

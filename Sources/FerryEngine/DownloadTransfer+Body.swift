@@ -67,7 +67,13 @@ extension DownloadTransfer {
         self.running.durable = offset
         self.running.total = partial.remote.totalBytes
         exchange.receive(into: sink)
-        let end = try await self.follow(exchange, sink, partial, ticks, tick)
+        let end: ExchangeEnd
+        do {
+            end = try await self.follow(exchange, sink, partial, ticks, tick)
+        } catch {
+            _ = await sink.flush()  // no slab may come into the file after the next attempt's bytes
+            throw error
+        }
         self.running.amendLastHop(end)
         _ = try await self.checkpoint(.taken, sink, partial)
         self.services.crash.reach(.bodyEnded)
@@ -171,7 +177,15 @@ extension DownloadTransfer {
         let written = kind == .taken ? await sink.flush() : sink.writtenEnd
         guard written > before else { return sink.setDurable(before) }
         self.services.crash.reach(.written)
-        try await self.services.disk.run { try file.syncData() }
+        try await self.services.disk.run {
+            do {
+                try file.syncData()
+            } catch {
+                // The kernel has marked the pages clean: they would be read back as if they were on the disk.
+                sink.syncFailed()
+                throw error
+            }
+        }
         self.services.crash.reach(.synced)
         try await self.commit(durable: written, of: partial)
         self.services.crash.reach(.checkpointed)

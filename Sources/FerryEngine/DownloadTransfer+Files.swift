@@ -226,7 +226,12 @@ extension DownloadTransfer {
                 try folder.remove(record.partialName)
             }
             let file = try folder.create(record.partialName, mode: mode)
-            if let length { try file.reserve(length) }
+            do throws(SystemError) {
+                if let length { try file.reserve(length) }
+            } catch {
+                try? folder.remove(record.partialName)  // it may hold what space there was
+                throw error
+            }
             try folder.sync()
             crash.reach(.partialCreated)
             let identity = try file.identity()

@@ -83,7 +83,8 @@ public actor Engine {
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
         let changes = try await Recovery(services: self.services, claims: claims).run()
-        let slots = self.services.configuration.running
+        // A few to spare: a body that has ended keeps its slot until the loop has let go of it.
+        let slots = self.services.configuration.running + 16
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
         self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: slots) }
         self.observer(changes)

@@ -130,9 +130,19 @@ public final class OpenFile: Sendable {
 
     /// Reserves space without changing the size; file systems that cannot are left alone.
     ///
+    /// What is free is asked first: a reservation that must fail would take all of it from others meanwhile.
+    ///
     /// - Throws: ``SystemError`` if there is no space: a full disk is found before the first byte.
     public func reserve(_ size: Int64) throws(SystemError) {
-        guard size > 0, self.calls.fallocate(self.descriptor, 0, size) != 0 else { return }
+        guard size > 0 else { return }
+        var info = statvfs()
+        if fstatvfs(self.descriptor, &info) == 0,
+            UInt64(info.f_bavail).multipliedReportingOverflow(by: UInt64(info.f_frsize)).partialValue
+                < UInt64(size)
+        {
+            throw SystemError(errno: ENOSPC, action: "reserve \(size) bytes for", path: self.path)
+        }
+        guard self.calls.fallocate(self.descriptor, 0, size) != 0 else { return }
         guard errno == ENOSPC || errno == EDQUOT || errno == EFBIG else { return }
         throw self.failure("reserve \(size) bytes for")
     }

@@ -50,6 +50,8 @@ public final class ProgressBoard: Sendable {
         let base: Int64
         /// The newest first.
         let tails: [Tail]
+        /// One past the last byte that it speaks of.
+        fileprivate var end: Int64 { self.tails.first?.written ?? self.base }
         /// The hash of each whole region, by number modulo ``ProgressBoard/regions``.
         let hashes: [UInt64]
     }
@@ -86,9 +88,11 @@ public final class ProgressBoard: Sendable {
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
         defer { close(descriptor) }
         // All blocks at once: a full disk is found now and not as a signal on a later store.
-        guard ftruncate(descriptor, off_t(size)) == 0, posix_fallocate(descriptor, 0, off_t(size)) == 0 else {
-            throw SystemError(errno: errno == 0 ? ENOSPC : errno, action: "allocate", path: path)
+        guard ftruncate(descriptor, off_t(size)) == 0 else {
+            throw SystemError(errno: errno, action: "resize", path: path)
         }
+        let code = posix_fallocate(descriptor, 0, off_t(size))  // tells its error without errno
+        guard code == 0 else { throw SystemError(errno: code, action: "allocate", path: path) }
         guard let base = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
             base != MAP_FAILED
         else { throw SystemError(errno: errno, action: "map", path: path) }
@@ -114,6 +118,7 @@ public final class ProgressBoard: Sendable {
     ///
     /// Reads at most what was not durable. The result is at least `durable`.
     public static func prove(_ claim: Claim, of file: OpenFile, durable: Int64) throws(SystemError) -> Int64 {
+        guard claim.base <= durable else { return durable }  // nothing is known of what lies between
         var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Self.regionSize), alignment: 4_096)
         defer { buffer.deallocate() }
         var end = durable
@@ -189,7 +194,12 @@ public final class ProgressBoard: Sendable {
         var claims: [Key: Claim] = [:]
         var slot = Self.headerWords
         while slot + Self.slotWords <= words.count {
-            if let (key, claim) = Self.claim(words[slot..<slot + Self.slotWords]) { claims[key] = claim }
+            if let (key, claim) = Self.claim(words[slot..<slot + Self.slotWords]),
+                // Two slots of one segment: a request's last bytes and the next one's first.
+                claims[key].map({ $0.end < claim.end }) ?? true
+            {
+                claims[key] = claim
+            }
             slot += Self.slotWords
         }
         return claims
@@ -284,6 +294,11 @@ public final class ProgressBoard: Sendable {
                 ferry_xxh3_begin(self.state)
             }
             if self.end % ProgressBoard.regionSize != 0 { self.claim(ferry_xxh3_digest(self.state)) }
+        }
+
+        /// Takes the claim back, for good: after a sync that failed what is read from the file proves nothing.
+        public func withdraw() {
+            ferry_store_release(self.words + Word.job, 0)
         }
 
         private func claim(_ hash: UInt64) {

@@ -87,7 +87,8 @@ public final class SegmentWriter: Sendable {
     public func append(_ bytes: UnsafeRawBufferPointer) -> Answer {
         self.lock.withLock { _ in
             guard self.state.failure == nil else { return .failed }
-            self.turnWindow()
+            guard !bytes.isEmpty else { return .taken }
+            guard self.turnWindow() else { return .failed }
             self.state.windowBytes += bytes.count
             if self.state.isDirect {
                 self.state.isDirect = self.state.windowBytes < SlabPool.slabSize
@@ -95,6 +96,11 @@ public final class SegmentWriter: Sendable {
             }
             return self.collect(bytes)
         }
+    }
+
+    /// Says that a sync of the file has failed: nothing that was written since the last one may be believed.
+    public func withdrawClaim() {
+        self.slot?.withdraw()
     }
 
     /// Waits until all that was taken before is written, or has failed; gives ``writtenEnd``.
@@ -115,15 +121,25 @@ public final class SegmentWriter: Sendable {
     // MARK: Called with the lock held
 
     /// Looks at the rate of the last window: too slow for slabs means straight through, once none is under way.
-    private func turnWindow() {
+    ///
+    /// False if that had to write what the slab holds, and failed.
+    private func turnWindow() -> Bool {
         let now = self.monotonic()
-        guard now - self.state.windowBegan >= Self.slabTime else { return }
+        guard now - self.state.windowBegan >= Self.slabTime else { return true }
         let isSlow = self.state.windowBytes < SlabPool.slabSize
         self.state.windowBegan = now
         self.state.windowBytes = 0
-        guard isSlow, !self.state.isDirect else { return }
-        self.submit()
-        self.state.isDirect = self.state.inFlight == 0
+        guard isSlow, !self.state.isDirect else { return true }
+        guard self.state.inFlight == 0 else {
+            self.submit()
+            return true
+        }
+        self.state.isDirect = true
+        guard let slab = self.state.slab else { return true }
+        let filled = self.state.filled
+        self.state.slab = nil
+        self.state.filled = 0
+        return self.writeThrough(UnsafeRawBufferPointer(rebasing: slab.memory[..<filled])) == .taken
     }
 
     private func writeThrough(_ bytes: UnsafeRawBufferPointer) -> Answer {

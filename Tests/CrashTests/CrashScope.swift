@@ -22,6 +22,27 @@ struct CrashScope {
         get throws { try self.folder.names(in: "target") }
     }
 
+    /// The size of a download's first partial, in bytes; 0 if there is none.
+    func sizeOfPartial(_ job: Int, of name: String) throws -> Int64 {
+        var info = stat()
+        guard stat("\(self.target)/.\(name).\(job).ferry-part", &info) == 0 else {
+            guard errno == ENOENT else { throw TestSupportError("stat: error \(errno)") }
+            return 0
+        }
+        return Int64(info.st_size)
+    }
+
+    /// Looks at a partial until it has a size: nothing tells of a write.
+    func waitForPartial(_ job: Int, of name: String, size: Int64) async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while try self.sizeOfPartial(job, of: name) < size {
+            guard ContinuousClock.now < end else {
+                throw TestSupportError("the partial has \(try self.sizeOfPartial(job, of: name)) bytes")
+            }
+            await Task.yield()
+        }
+    }
+
     init(_ folder: TemporaryFolder) throws {
         self.folder = folder
         self.command = try ToolRunner.product("ferry", in: folder)
@@ -67,6 +88,15 @@ struct CrashScope {
             if isWanted(view) { return view }
             guard ContinuousClock.now < end else { throw TestSupportError("the job stays \(view)") }
         }
+    }
+
+    /// The attempts of `ferry log --json`, the first one first.
+    func attempts(of job: Int64) async throws -> [AttemptView] {
+        let result = try await self.ferry("log", "--json", "\(job)")
+        guard let log = try? JobView.decoder.decode(JobLog.self, from: Data(result.stdoutBytes)) else {
+            throw TestSupportError("ferry log: \(result.stdout)\(result.stderr)")
+        }
+        return log.attempts.sorted { $0.attempt < $1.attempt }
     }
 
     /// The jobs of `ferry list --json`.
@@ -160,6 +190,17 @@ struct ProgressView: Decodable, Sendable {
         guard let view = try? JobView.decoder.decode(Self.self, from: Data(line.utf8)) else { return nil }
         self = view
     }
+}
+
+/// What the log says of an attempt.
+struct AttemptView: Decodable, Sendable {
+    let attempt: Int
+    /// How it ended, in one word; nil while it runs.
+    let outcome: String?
+}
+
+private struct JobLog: Decodable {
+    let attempts: [AttemptView]
 }
 
 private struct JobList: Decodable {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Starts daemons while another service comes or goes.
-@Suite(.timeLimit(.minutes(1))) struct HandOverTests {
+@Suite(.timeLimit(.minutes(5))) struct HandOverTests {
     @Test func `a daemon waits for a service that is on its way out`() async throws {
         try await withCrashScope { scope in
             #expect(mkdir(scope.stateFolder, 0o700) == 0)

@@ -5,7 +5,7 @@ import Testing
 @testable import func FerryTestSupport.waitForEnd
 
 /// Kills services and commands at any moment, as the kernel, a person or a power button would.
-@Suite(.timeLimit(.minutes(2))) struct KillTests {
+@Suite(.timeLimit(.minutes(5))) struct KillTests {
     private static let mebibyte: Int64 = 1 << 20
     private static let kills = 10
 
@@ -53,6 +53,54 @@ import Testing
             #expect(try scope.targetNames == ["object.bin"])
             #expect(try object.matches("\(scope.target)/object.bin") == nil)
         }
+    }
+
+    /// Less than a slab is written straight through; of more, the last part when the next checkpoint begins.
+    @Test(arguments: [200_003, 1_300_003])
+    func `a killed service fetches nothing again that was written`(size: Int64) async throws {
+        let object = TestObject(size: 3 * Self.mebibyte, seed: 17)
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(object, for: request)
+            return number == 0 ? reply.with(.stall(after: size)) : reply
+        }
+        try await withCrashScope { scope in
+            #expect(try await scope.add(server.url("object.bin")) == "1\n")
+            let daemon = try await scope.readyDaemon()
+            try await scope.waitForPartial(1, of: "object.bin", size: size)
+            daemon.kill(SIGKILL)
+            #expect(try await daemon.waitForExit().ending == .signalled(SIGKILL))
+            try await Self.expectRest(of: object, from: size, server, scope)
+        }
+    }
+
+    @Test func `what was written counts though nothing was ever committed`() async throws {
+        let size: Int64 = 1_300_003
+        let object = TestObject(size: 3 * Self.mebibyte, seed: 17)
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(object, for: request)
+            return number == 0 ? reply.with(.stall(after: size)) : reply
+        }
+        try await withCrashScope { scope in
+            let daemon = try await scope.readyDaemon(dyingAt: "written")
+            #expect(try await scope.add(server.url("object.bin")) == "1\n")
+            #expect(try await daemon.waitForExit().ending == .signalled(SIGKILL))
+            // The first checkpoint comes after two seconds; the bytes take milliseconds.
+            #expect(try scope.sizeOfPartial(1, of: "object.bin") == size)
+            try await Self.expectRest(of: object, from: size, server, scope)
+        }
+    }
+
+    /// The next service asks for exactly what is missing, and the file is right.
+    private static func expectRest(
+        of object: TestObject,
+        from offset: Int64,
+        _ server: ScriptedServer,
+        _ scope: CrashScope
+    ) async throws {
+        #expect(try await scope.ferry("wait", "1").status == 0)
+        #expect(server.requests.map(\.rangeStart) == [nil, offset])
+        #expect(try scope.targetNames == ["object.bin"])
+        #expect(try object.matches("\(scope.target)/object.bin") == nil)
     }
 
     @Test func `a killed command leaves its job queued and another's running`() async throws {

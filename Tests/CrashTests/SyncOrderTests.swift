@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Checks that everything is synced before something else relies on it; needs strace and ptrace.
-@Suite(.timeLimit(.minutes(2))) struct SyncOrderTests {
+@Suite(.timeLimit(.minutes(5))) struct SyncOrderTests {
     @Test(
         arguments: [
             // One checkpoint at the end; one on the way; a second connection after a broken one.

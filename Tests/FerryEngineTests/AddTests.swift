@@ -6,7 +6,7 @@ import Testing
 @testable import FerryEngine
 
 /// How requests become jobs.
-@Suite(.timeLimit(.minutes(1))) struct AddTests {
+@Suite(.timeLimit(.minutes(5))) struct AddTests {
     private static let object = TestObject(size: 10_000, seed: 4)
 
     private func server() throws -> ScriptedServer {

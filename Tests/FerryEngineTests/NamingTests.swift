@@ -8,7 +8,7 @@ import Testing
 @testable import FerryEngine
 
 /// What files are called, and where they may lie.
-@Suite(.timeLimit(.minutes(1))) struct NamingTests {
+@Suite(.timeLimit(.minutes(5))) struct NamingTests {
     private static let object = TestObject(size: 10_000, seed: 4)
 
     @Test func `two jobs for one name at once get two names`() async throws {

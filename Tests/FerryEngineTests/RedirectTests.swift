@@ -6,7 +6,7 @@ import Testing
 @testable import FerryEngine
 
 /// Redirects, what goes along with them, and other hosts.
-@Suite(.timeLimit(.minutes(1))) struct RedirectTests {
+@Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private static let object = TestObject(size: 10_000, seed: 4)
     private static let fields = [
         RequestHeader(name: "Authorization", value: "Bearer secret"),

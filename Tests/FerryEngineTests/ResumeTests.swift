@@ -6,7 +6,7 @@ import Testing
 @testable import FerryEngine
 
 /// A body is cut, and the server answers strangely to the request for the rest.
-@Suite(.timeLimit(.minutes(1))) struct ResumeTests {
+@Suite(.timeLimit(.minutes(5))) struct ResumeTests {
     private static let size: Int64 = 1_000_000
     private static let cut: Int64 = 300_000
     private static let object = TestObject(size: size, seed: 5)

@@ -6,7 +6,7 @@ import Testing
 @testable import FerryEngine
 
 /// When a job is tried again, and when it gives up.
-@Suite(.timeLimit(.minutes(1))) struct RetryTests {
+@Suite(.timeLimit(.minutes(5))) struct RetryTests {
     private static let object = TestObject(size: 1_000_000, seed: 6)
 
     private static func answer(_ status: Int, _ headers: String...) -> @Sendable (RecordedRequest) -> Reply {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryEngine
 
-@Suite(.timeLimit(.minutes(1))) struct SchedulerTests {
+@Suite(.timeLimit(.minutes(5))) struct SchedulerTests {
     /// `a1` is job 1 of host `a`; `a1+5` has priority 5.
     private static func job(_ text: Substring) -> JobRecord {
         let parts = text.dropFirst().split(separator: "+")

@@ -24,7 +24,7 @@ extension EngineScope {
 }
 
 /// What a person does to jobs, and who makes them run.
-@Suite(.timeLimit(.minutes(1))) struct SteeringTests {
+@Suite(.timeLimit(.minutes(5))) struct SteeringTests {
     private static let size: Int64 = 1_000_000
     private static let object = TestObject(size: size, seed: 8)
 

@@ -50,3 +50,16 @@ func mode(of path: String) -> UInt32 {
     var info = stat()
     return lstat(path, &info) == 0 ? info.st_mode & 0o7777 : .max
 }
+
+/// SplitMix64, so that a printed seed gives the same numbers again.
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        self.state &+= 0x9e37_79b9_7f4a_7c15
+        var z = self.state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}
