@@ -22,7 +22,7 @@ extension DownloadTransfer {
 
     /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
     ///
-    /// Believed is a regular file with the recorded device and inode that is at least as long as what was
+    /// Believed is a regular file with the recorded inode that is at least as long as what was
     /// committed as durable.
     func openPartial() async throws -> PartialFile? {
         let id = self.running.id
@@ -36,7 +36,7 @@ extension DownloadTransfer {
         return try await self.services.disk.run {
             let folder = try Folder(record.directory, calls: calls)
             guard let found = try folder.identity(of: record.partialName), found.isRegular,
-                found.isSameFile(device: record.device, inode: record.inode), found.size >= durable
+                found.isSameFile(inode: record.inode), found.size >= durable
             else { return nil }
             let file = try folder.open(record.partialName)
             return PartialFile(
