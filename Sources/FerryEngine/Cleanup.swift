@@ -2,6 +2,7 @@ import FerryCore
 import FerryFiles
 import FerryStore
 import FoundationEssentials
+import Glibc
 
 /// Things still to do after the fact, recorded in the transaction that makes them due, so that a crash
 /// cannot forget them.
@@ -69,6 +70,7 @@ enum Cleanup {
         do throws(SystemError) {
             folder = try Folder(target.directory, calls: calls)
         } catch {
+            guard error.errno == ENOENT || error.errno == ENOTDIR else { throw error }
             return  // the folder is gone, and the partial with it
         }
         guard let found = try folder.identity(of: target.name), found.isRegular else { return }
