@@ -153,12 +153,12 @@ import Testing
             let daemon = try await scope.readyDaemon(dyingAt: point.rawValue)
             #expect(try await scope.add(server.url("object.bin")) == "1\n")
             try await server.waitForBytesSent(300_000)
+            // The server's bytes can be in the kernel's buffers before the partial exists.
+            while try scope.targetNames.isEmpty { _ = try await scope.show(1) }
             if paused {
                 #expect(try await scope.ferry("pause", "1").status == 0)
                 #expect(try await scope.show(1).state == "paused")
             }
-            // The server's bytes can be in the kernel's buffers before the partial exists.
-            while try scope.targetNames.isEmpty { _ = try await scope.show(1) }
             #expect(try scope.targetNames.count == 1, "there is no partial to remove")
             // The command asks the next service when this one dies under it.
             #expect(try await scope.ferry("cancel", "1").status == 0)
