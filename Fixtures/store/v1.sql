@@ -80,12 +80,13 @@ CREATE TABLE job_file (
     partial_name TEXT NOT NULL,
     device INTEGER,
     inode INTEGER,
+    settled_ns INTEGER,
     remote TEXT NOT NULL,
     final_url TEXT,
     PRIMARY KEY (job, generation),
     CHECK ((device IS NULL) = (inode IS NULL))
 ) STRICT, WITHOUT ROWID;
-INSERT INTO job_file VALUES(1,1,'/data','a.iso','.a.iso.1.ferry-part',64,4711,'{"etag":"\"abc\""}','https://mirror.example.org/a.iso');
+INSERT INTO job_file VALUES(1,1,'/data','a.iso','.a.iso.1.ferry-part',64,4711,NULL,'{"etag":"\"abc\""}','https://mirror.example.org/a.iso');
 CREATE TABLE reservation (
     directory TEXT NOT NULL,
     name TEXT NOT NULL,

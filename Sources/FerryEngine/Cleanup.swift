@@ -74,7 +74,7 @@ enum Cleanup {
         guard let found = try folder.identity(of: target.name), found.isRegular else { return }
         let isOurs =
             target.inode == nil
-            ? found.size == 0 : found.isSameFile(device: target.device, inode: target.inode)
+            ? found.size == 0 : found.isSameFile(inode: target.inode)
         guard isOurs else { return }
         try folder.remove(target.name)
         try folder.sync()

@@ -62,6 +62,7 @@ extension DownloadTransfer {
             exchange.cancel()
             throw error
         }
+        try await self.unsettle(partial, exchange)
         self.running.phase = .transferring
         self.running.done = offset
         self.running.durable = offset
@@ -77,6 +78,8 @@ extension DownloadTransfer {
         self.running.amendLastHop(end)
         _ = try await self.checkpoint(.taken, sink, partial)
         self.services.crash.reach(.bodyEnded)
+        let isWhole = end.code == 0 && sink.failure == nil && sink.takenEnd == plan.expected ?? sink.takenEnd
+        if !isWhole { try await self.settle(partial) }
         switch sink.failure {
         case .system(let error): throw error
         case .tooLong: throw TransferFailure(.badResponse("more bytes came than the head had promised"))
@@ -89,6 +92,31 @@ extension DownloadTransfer {
         let taken = sink.takenEnd
         if let expected = plan.expected, taken != expected { throw TransferFailure(.shortBody) }
         return BodyEnd(end: taken, trailers: end.trailers, digests: await hasher?.finish() ?? [:])
+    }
+
+    /// Records the date of a partial that is left alone for now, so that a later change of it is noticed.
+    private func settle(_ partial: PartialFile) async throws {
+        let file = partial.file
+        let settled = try await self.services.disk.run {
+            try file.sync()  // the date as well: a power cut must not make it look changed
+            return try file.identity().modifiedNanoseconds
+        }
+        var record = partial.record
+        record.settledNs = settled
+        try await self.services.store.write { [record] in try $0.save(record) }
+    }
+
+    /// Takes that date back before the first byte is written.
+    private func unsettle(_ partial: PartialFile, _ exchange: Exchange) async throws {
+        guard partial.record.settledNs != nil else { return }
+        var record = partial.record
+        record.settledNs = nil
+        do {
+            try await self.services.store.write { [record] in try $0.save(record) }
+        } catch {
+            exchange.cancel()
+            throw error
+        }
     }
 
     /// A hasher, if digests are expected and the body is the whole file; else the file is read when it is whole.

@@ -22,8 +22,8 @@ extension DownloadTransfer {
 
     /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
     ///
-    /// Believed is a regular file with the recorded device and inode that is at least as long as what was
-    /// committed as durable.
+    /// Believed is a regular file with the recorded inode that is at least as long as what was committed as
+    /// durable, and that nobody has changed since the last attempt ended.
     func openPartial() async throws -> PartialFile? {
         let id = self.running.id
         let (record, segments) = try await self.services.store.read { reader in
@@ -36,7 +36,8 @@ extension DownloadTransfer {
         return try await self.services.disk.run {
             let folder = try Folder(record.directory, calls: calls)
             guard let found = try folder.identity(of: record.partialName), found.isRegular,
-                found.isSameFile(device: record.device, inode: record.inode), found.size >= durable
+                found.isSameFile(inode: record.inode), found.size >= durable,
+                record.settledNs ?? found.modifiedNanoseconds == found.modifiedNanoseconds
             else { return nil }
             let file = try folder.open(record.partialName)
             return PartialFile(
@@ -340,6 +341,7 @@ extension DownloadTransfer {
         var remote = partial.remote
         remote.verified = RemoteObject.VerifiedChecksum(expected: mismatch.expected, actual: mismatch.actual)
         record.remote = remote.json
+        record.settledNs = nil
         let total = partial.remote.totalBytes
         let now = self.services.time.now()
         return try await self.services.store.write { [record] transaction in
@@ -412,6 +414,7 @@ extension DownloadTransfer {
         var remote = partial.remote
         remote.totalBytes = total
         var record = partial.record
+        record.settledNs = nil  // the file's date is about to change, or has
         record.remote = remote.json
         let now = self.services.time.now()
         let cleanups = try await self.services.store.write { [record] transaction in

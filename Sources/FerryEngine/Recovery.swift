@@ -69,7 +69,7 @@ struct Recovery: Sendable {
         try await transfer.commit(durable: proved, of: partial)
     }
 
-    /// The file under its final name, if the rename had happened: same device and inode as the partial.
+    /// The file under its final name, if the rename had happened: the partial's inode and whole size.
     private func published(_ job: JobRecord) async throws -> (FileRecord, PublishedFile)? {
         let id = job.id
         guard let record = try await self.services.store.read({ try $0.file(id) }) else { return nil }
@@ -77,12 +77,12 @@ struct Recovery: Sendable {
         let found = try? await self.services.disk.run { () -> (String, OpenFile.Identity)? in
             let folder = try Folder(record.directory, calls: calls)
             guard let identity = try folder.identity(of: record.name), identity.isRegular,
-                identity.isSameFile(device: record.device, inode: record.inode),
+                identity.isSameFile(inode: record.inode),
                 identity.size == job.bytesTotal
             else { return nil }
             // Where a file cannot be renamed without replacing, it has both names for a moment.
             if let left = try folder.identity(of: record.partialName),
-                left.isSameFile(device: record.device, inode: record.inode)
+                left.isSameFile(inode: record.inode)
             {
                 try folder.remove(record.partialName)
             }

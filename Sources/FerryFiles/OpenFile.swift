@@ -30,9 +30,12 @@ public final class OpenFile: Sendable {
             self.isRegular = info.st_mode & S_IFMT == S_IFREG
         }
 
-        /// Whether both name the same file, whatever its size.
-        public func isSameFile(device: Int64?, inode: Int64?) -> Bool {
-            self.device == device && self.inode == inode
+        /// Whether both name the same file, whatever its size, for one that was found under the same path.
+        ///
+        /// The device number plays no part: it is given anew at each mount, by the order in which disks are
+        /// found and on some file systems (btrfs, NFS) out of thin air, so that after a boot it says nothing.
+        public func isSameFile(inode: Int64?) -> Bool {
+            self.inode == inode
         }
     }
 

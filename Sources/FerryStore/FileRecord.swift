@@ -16,6 +16,9 @@ public struct FileRecord: Sendable, Equatable {
     public var device: Int64?
     /// The partial's inode.
     public var inode: Int64?
+    /// The partial's st_mtim in nanoseconds when its last attempt ended with everything durable; nil while one
+    /// runs, and after a crash.
+    public var settledNs: Int64?
     /// JSON: validator, length, type and digests of the remote object.
     public var remote: String
     /// The URL that answered, redacted.
@@ -30,6 +33,7 @@ public struct FileRecord: Sendable, Equatable {
         partialName: String,
         device: Int64? = nil,
         inode: Int64? = nil,
+        settledNs: Int64? = nil,
         remote: String = "{}",
         finalURL: String? = nil
     ) {
@@ -40,6 +44,7 @@ public struct FileRecord: Sendable, Equatable {
         self.partialName = partialName
         self.device = device
         self.inode = inode
+        self.settledNs = settledNs
         self.remote = remote
         self.finalURL = finalURL
     }
@@ -47,7 +52,9 @@ public struct FileRecord: Sendable, Equatable {
 
 extension FileRecord {
     /// The columns in the order in which ``init(row:)`` reads them.
-    static let columns = "job, generation, directory, name, partial_name, device, inode, remote, final_url"
+    static let columns = """
+        job, generation, directory, name, partial_name, device, inode, settled_ns, remote, final_url
+        """
 
     init(row: inout Row) {
         self.init(
@@ -58,6 +65,7 @@ extension FileRecord {
             partialName: row.text(),
             device: row.optionalInteger(),
             inode: row.optionalInteger(),
+            settledNs: row.optionalInteger(),
             remote: row.text(),
             finalURL: row.optionalText()
         )

@@ -92,6 +92,7 @@ enum Schema {
             partial_name TEXT NOT NULL,
             device INTEGER,
             inode INTEGER,
+            settled_ns INTEGER,
             remote TEXT NOT NULL,
             final_url TEXT,
             PRIMARY KEY (job, generation),

@@ -5,10 +5,10 @@ extension Transaction {
     public func save(_ file: FileRecord) throws {
         try self.connection.run(
             """
-            INSERT INTO job_file (\(FileRecord.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO job_file (\(FileRecord.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET directory = excluded.directory, name = excluded.name,
                 partial_name = excluded.partial_name, device = excluded.device, inode = excluded.inode,
-                remote = excluded.remote, final_url = excluded.final_url
+                settled_ns = excluded.settled_ns, remote = excluded.remote, final_url = excluded.final_url
             """,
             file.job,
             file.generation,
@@ -17,6 +17,7 @@ extension Transaction {
             file.partialName,
             file.device,
             file.inode,
+            file.settledNs,
             file.remote,
             file.finalURL
         )

@@ -116,6 +116,26 @@ extension EngineScope {
         }
     }
 
+    /// One byte in what was committed is overwritten in place: inode, size and validator are as they were.
+    @Test func `a partial that was edited while its job was paused is not built on`() async throws {
+        let server = try self.stallingServer()
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.waitForBytes(300_000, of: id)
+            try await scope.steer(.pause, id)
+            let partial = scope.folder.file("data/.file.bin.\(id).ferry-part")
+            let descriptor = open(partial, O_WRONLY)
+            var wrong = try #require(Self.object.bytes(1_000..<1_001).first) ^ 0xFF
+            #expect(pwrite(descriptor, &wrong, 1, 1_000) == 1)
+            close(descriptor)
+            try await scope.steer(.resume, id)
+            #expect(try await scope.end(of: id).state == .completed)
+            #expect(server.ranges == [nil, nil])
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
     @Test func `a partial is gone before its job says that it is cancelled`() async throws {
         let server = try self.stallingServer()
         try await withEngine { scope in

@@ -90,8 +90,8 @@ import Testing
             let identity = try file.identity()
             #expect(identity.size == 7)
             #expect(identity.isRegular)
-            #expect(identity.isSameFile(device: identity.device, inode: identity.inode))
-            #expect(!identity.isSameFile(device: identity.device, inode: nil))
+            #expect(identity.isSameFile(inode: identity.inode))
+            #expect(!identity.isSameFile(inode: nil))
         }
     }
 }
