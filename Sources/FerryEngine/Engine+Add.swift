@@ -142,6 +142,7 @@ extension Engine {
             return (Added(outcome: .resumed, job: change.job, note: note), change)
         }
         if item.request.ifExists == nil, let job = same.first(where: { $0.state == .completed }),
+            try self.has(item.request.checksum, job, transaction),
             try self.isStillThere(job, transaction, calls)
         {
             return (
@@ -204,6 +205,14 @@ extension Engine {
                 exitStatus: .failed
             )
         }
+    }
+
+    /// Whether a completed job's file was found to have the digest that is wanted now, if one is.
+    private static func has(_ checksum: Checksum?, _ job: JobRecord, _ transaction: Transaction) throws
+        -> Bool
+    {
+        guard let checksum else { return true }
+        return try transaction.file(job.id).map { RemoteObject(json: $0.remote).verified?.actual } == checksum
     }
 
     /// Whether a completed job's file is the one that was published: same size and date.

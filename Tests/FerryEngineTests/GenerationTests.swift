@@ -71,6 +71,32 @@ import Testing
         }
     }
 
+    @Test func `a partial that a crash kept from being removed goes at the next start`() async throws {
+        let new = Self.object.changed()
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 500_000)) },
+            { .object(new, for: $0).with(.cut(after: 200_000)) },
+            { .object(new, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.passWait(of: scope.next(id, .waiting))
+            let waiting = try await scope.next(id, .waiting)
+            // What is committed when the new one has overtaken; the removal would follow.
+            let now = scope.now
+            try await scope.store.write { transaction in
+                try Cleanup.retireOvertaken(by: 2, durable: 500_000, of: id, in: transaction, at: now)
+            }
+            #expect(try scope.names == Self.names(id, 1, 2))
+            try await scope.restart()
+            #expect(try scope.names == Self.names(id, 2))
+            #expect(try await scope.store.read { try $0.cleanups() }.isEmpty)
+            try await scope.passWait(of: waiting)
+            #expect(try await scope.end(of: id).state == .completed)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
     @Test func `a cancelled job leaves no generation`() async throws {
         let new = Self.object.changed()
         let server = try script([

@@ -92,6 +92,32 @@ import Testing
         }
     }
 
+    @Test func `a file that is there is complete only with a digest that was compared`() async throws {
+        let (right, other) = (try Self.digest(of: Self.object), try Self.digest(of: Self.wrong))
+        let md5 = try Self.digest(.md5, of: Self.object)
+        let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
+        try await withEngine { scope in
+            let url = server.url("file.bin")
+            func outcome(_ checksum: Checksum?) async throws -> Engine.Added {
+                let request = scope.request(url) { $0.checksum = checksum }
+                let added = try await scope.engine.add([request], goOn: false)
+                return try #require(added.first)
+            }
+            _ = try await scope.fetch(url) { $0.checksum = right }
+            #expect(try await outcome(right).outcome == .alreadyComplete)
+            #expect(try await outcome(nil).outcome == .alreadyComplete)
+            // Another algorithm was not compared: nobody knows.
+            for checksum in [other, md5] {
+                let added = try await outcome(checksum)
+                #expect(added.outcome == .new)
+                try await scope.engine.runAdded()
+                let job = try await scope.end(of: #require(added.job?.id))
+                #expect(job.failureReason == (checksum == other ? .checksum : nil))
+                if job.state == .failed { try await scope.steer(.cancel(keepPartial: false), job.id) }
+            }
+        }
+    }
+
     @Test func `an empty file is not the one that was wanted`() async throws {
         let wanted = try Self.digest(of: Self.object)
         let server = try ScriptedServer { request, _ in .object(TestObject(size: 0), for: request) }
@@ -136,6 +162,29 @@ import Testing
             #expect(server.ranges.count == 2 && server.ranges.last != .some(nil))
             #expect(told.verified?.actual == wanted)
             #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+        }
+    }
+
+    @Test func `a job whose file is read says that it verifies`() async throws {
+        let wanted = try Self.digest(of: Self.object)
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: Self.cut)) }, { .object(Self.object, for: $0) },
+        ])
+        let gate = Gate()
+        var calls = FileCalls.real
+        calls.pread = { descriptor, buffer, count, offset in
+            gate.waitBlocking(timeout: .seconds(20))
+            return FileCalls.real.pread(descriptor, buffer, count, offset)
+        }
+        try await withEngine { [calls] _ in
+            calls
+        } _: { scope in
+            let id = try await scope.add(server.url("file.bin")) { $0.checksum = wanted }
+            try await scope.passWait(of: scope.next(id, .waiting))
+            while try await scope.engine.progress().first?.phase != .verifying { await Task.yield() }
+            #expect(try await scope.engine.progress().first?.done == Self.size)
+            gate.open()
+            #expect(try await scope.end(of: id).state == .completed)
         }
     }
 

@@ -124,7 +124,7 @@ import Testing
                 let result = try await ToolRunner.program(tool, package: "coreutils").run([file])
                 let hex = try #require(result.stdout.split(separator: " ").first)
                 let checksum = try #require(Checksum(text: "\(algorithm):\(hex)"))
-                let job = try await scope.fetch(server.url("file.bin")) {
+                let job = try await scope.fetch(server.url(isRight ? "right" : "wrong")) {
                     $0.compressed = true
                     $0.checksum = checksum
                 }

@@ -128,6 +128,20 @@ import Testing
         }
     }
 
+    @Test func `a file that is there is fetched again if nobody has compared it`() async throws {
+        let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
+        try await withDesk { desk in
+            let wrong = "md5:d41d8cd98f00b204e9800998ecf8427e"
+            let arguments = ["-d", try desk.target(), server.url("file.bin")]
+            #expect(try await desk.ferry(["get"] + arguments).status == 0)
+            let again = try await desk.ferry(["get"] + arguments)
+            #expect(again.status == 0 && again.stderr.contains("already complete"))
+            let other = try await desk.ferry(["get", "--checksum", wrong] + arguments)
+            #expect(other.status == 1 && other.stderr.contains("failed: checksum: "), "\(other.stderr)")
+            #expect(other.stdout.isEmpty)
+        }
+    }
+
     @Test(arguments: [
         (["--checksum", "sha256:abc"], "--checksum: 'sha256:abc' is no digest"),
         (["--checksum", "crc32:00000000"], "--checksum: 'crc32:00000000' is no digest"),
