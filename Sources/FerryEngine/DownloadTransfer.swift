@@ -245,6 +245,12 @@ struct DownloadTransfer: Sendable {
         return wrong
     }
 
+    /// `sha-256`, with the field that named it if it was not the user.
+    private func name(of digest: ExpectedDigest) -> String {
+        let algorithm = digest.checksum.algorithm.rawValue
+        return digest.source == .user ? algorithm : "\(algorithm) of its \(digest.source.rawValue)"
+    }
+
     private func hasBrokenIfRange() async throws -> Bool {
         let host = self.running.host
         let learned = try await self.services.store.read { try $0.host(host)?.learned }

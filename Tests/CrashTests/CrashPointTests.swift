@@ -22,8 +22,6 @@ import Testing
         case nothing
         /// All that was written, which is not the whole: if not committed, the board has proved it.
         case beginning
-        /// All bytes are committed; only the server can say that these are all.
-        case allBytes
         /// The file is known to be whole: no request is needed any more.
         case wholeFile
         /// The file has its name: the job is completed before anything runs.
@@ -39,8 +37,7 @@ import Testing
         return switch point {
         case .jobCommitted, .claimed, .partialPlanned, .partialCreated, .partialCommitted: small(.nothing)
         case .written, .synced, .checkpointed: large(.beginning)
-        case .bodyEnded, .fileSynced: small(.allBytes)
-        case .finishing: small(.wholeFile)
+        case .bodyEnded, .fileSynced, .finishing: small(.wholeFile)
         case .renamed, .folderSynced, .completed: small(.publishedFile)
         case .cancelCommitted, .cancelUnlinked: .cancel
         }
@@ -127,14 +124,14 @@ import Testing
                 // Exactly what was written, but for a slab that the kill has caught half in the file.
                 let left = try scope.sizeOfPartial(1, of: "object.bin")
                 #expect((0..<Self.slab).contains(left - found.bytesDurable))
-            case .allBytes, .wholeFile: #expect(found.state == "queued" && found.bytesDurable == size)
+            case .wholeFile: #expect(found.state == "queued" && found.bytesDurable == size)
             case .publishedFile: #expect(found.state == "completed" && found.bytesDurable == size)
             }
 
             #expect(try await scope.ferry("wait", "1").status == 0)
             let asked = server.requests.dropFirst(before)
             switch after {
-            case .nothing, .beginning, .allBytes:
+            case .nothing, .beginning:
                 #expect(asked.count == 1)
                 #expect(asked.first?.rangeStart ?? 0 == found.bytesDurable)
             case .wholeFile, .publishedFile:
