@@ -9,6 +9,8 @@ start_server
 expect=$(digest "$ROOT/file-$SIZE")
 run() { # URL
     set -- "$1" "curl=exec curl -sS --cacert $CA -o \$OUT $1" "ferry=exec $FERRY get -q --cacert $CA --state-dir \$DIR/s -o \$OUT $1" \
+        "ferry+sha256=exec $FERRY get -q --cacert $CA --checksum sha256:$expect --state-dir \$DIR/s -o \$OUT $1" \
+        "curl+openssl=curl -sS --cacert $CA -o \$OUT $1 && openssl dgst -sha256 \$OUT" \
         "curl+sync=curl -sS --cacert $CA -o \$OUT $1 && sync -d \$OUT"
     url=$1; shift
     command -v wget >/dev/null && set -- "$@" "wget=exec wget -q --ca-certificate=$CA -O \$OUT $url"
