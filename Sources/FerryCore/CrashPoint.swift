@@ -31,8 +31,8 @@ public enum CrashPoint: String, Sendable, CaseIterable {
     case folderSynced = "folder-synced"
     /// `completed` is committed; nobody was told.
     case completed
-    /// A cancelled job's state is committed; its partial still exists.
+    /// The wish to cancel is committed; the job's partial still exists.
     case cancelCommitted = "cancel-committed"
-    /// A cancelled job's partial is removed; the clean-up is still recorded.
+    /// The partial is removed; the job does not say `cancelled` yet.
     case cancelUnlinked = "cancel-unlinked"
 }
