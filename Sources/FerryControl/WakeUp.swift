@@ -24,13 +24,11 @@ final class WakeUp: Sendable {
 
     /// Ends the present or the next wait; from any thread.
     func signal() {
-        var one: UInt64 = 1
-        _ = write(self.descriptor, &one, MemoryLayout<UInt64>.size)  // EAGAIN: it is readable already
+        ferry_eventfd_signal(self.descriptor)
     }
 
     /// Makes it unreadable again.
     func clear() {
-        var count: UInt64 = 0
-        _ = read(self.descriptor, &count, MemoryLayout<UInt64>.size)  // EAGAIN: nobody has signalled
+        ferry_eventfd_clear(self.descriptor)
     }
 }
