@@ -34,7 +34,7 @@ struct CrashScope {
 
     /// Looks at a partial until it has a size: nothing tells of a write.
     func waitForPartial(_ job: Int, of name: String, size: Int64) async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(180)
         while try self.sizeOfPartial(job, of: name) < size {
             guard ContinuousClock.now < end else {
                 throw TestSupportError("the partial has \(try self.sizeOfPartial(job, of: name)) bytes")

@@ -46,7 +46,7 @@ struct LoopDisk {
             .stdout.prefix { $0 != "\n" }
         try await self.unmount()
         // The kernel lets go of the device some time after the file system.
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + .seconds(90)
         let losetup = try ToolRunner.program("losetup", package: "mount")
         while try await losetup.run([String(device), self.blocker]).status != 0 {
             guard ContinuousClock.now < end else { throw TestSupportError("\(device) stays busy") }

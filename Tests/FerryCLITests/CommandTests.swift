@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryCLI
 
-@Suite(.timeLimit(.minutes(1))) struct CommandTests {
+@Suite(.timeLimit(.minutes(5))) struct CommandTests {
     private static func added(_ jobs: [AddedJob], running: Bool = true) -> ControlResponse {
         .added(jobs, running: running)
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryControl
 
-@Suite(.timeLimit(.minutes(1))) struct ClientTests {
+@Suite(.timeLimit(.minutes(5))) struct ClientTests {
     @Test func `a call is answered, and what comes meanwhile is kept in order`() async throws {
         let handler = Recorder { request, _ async throws(FerryError) in
             if request == .handOver { throw FerryError(.wrongState, "a daemon stays", exitStatus: .failed) }

@@ -5,7 +5,7 @@ import Testing
 @testable import FerryControl
 
 /// One at a time: a program that is being written cannot be run by a process that another test starts (ETXTBSY).
-@Suite(.serialized, .timeLimit(.minutes(1))) struct LauncherTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct LauncherTests {
     /// A program that stands for the service.
     private func launcher(_ folder: Folder, _ script: String, patience: Duration = .seconds(30)) throws
         -> ServiceLauncher

@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryControl
 
-@Suite(.timeLimit(.minutes(1))) struct ServerTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerTests {
     @Test func `requests of one client are handled one after the other, in order`() async throws {
         let running = Mutex(0)
         let handler = Recorder { request, _ async throws(FerryError) in

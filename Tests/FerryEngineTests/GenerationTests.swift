@@ -6,7 +6,7 @@ import Testing
 @testable import FerryEngine
 
 /// What becomes of a partial whose object is another one now, and of servers that only seem to have another one.
-@Suite(.timeLimit(.minutes(1))) struct GenerationTests {
+@Suite(.timeLimit(.minutes(5))) struct GenerationTests {
     private static let object = TestObject(size: 1_000_000, seed: 23)
 
     private static func names(_ id: JobID, _ generations: Int...) -> [String] {

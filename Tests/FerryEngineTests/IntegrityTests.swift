@@ -9,7 +9,7 @@ import Testing
 @testable import FerryEngine
 
 /// A file with a known digest is the file with that digest, or it is not saved.
-@Suite(.timeLimit(.minutes(1))) struct IntegrityTests {
+@Suite(.timeLimit(.minutes(5))) struct IntegrityTests {
     private static let size: Int64 = 1_000_000
     private static let cut: Int64 = 300_000
     private static let object = TestObject(size: size, seed: 21)

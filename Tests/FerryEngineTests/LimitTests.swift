@@ -7,7 +7,7 @@ import Testing
 @testable import FerryEngine
 
 /// Limits of size, bodies that are unpacked, and the server's date.
-@Suite(.timeLimit(.minutes(1))) struct LimitTests {
+@Suite(.timeLimit(.minutes(5))) struct LimitTests {
     private static let size: Int64 = 1_000_000
     private static let limit: Int64 = 400_000
     private static let object = TestObject(size: size, seed: 22)

@@ -6,7 +6,7 @@ import Testing
 @testable import FerryHTTP
 
 /// When body bytes flow, and that none is lost or doubled.
-@Suite(.timeLimit(.minutes(1))) struct BodyFlowTests {
+@Suite(.timeLimit(.minutes(5))) struct BodyFlowTests {
     private let object = TestObject(size: 8 << 20, seed: 7)
 
     @Test func `the head comes first and the body stands still until there is a sink`() async throws {

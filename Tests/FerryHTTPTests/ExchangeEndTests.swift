@@ -6,7 +6,7 @@ import Testing
 @testable import FerryHTTP
 
 /// The ways in which an exchange ends.
-@Suite(.timeLimit(.minutes(1))) struct ExchangeEndTests {
+@Suite(.timeLimit(.minutes(5))) struct ExchangeEndTests {
     // MARK: Cancelling
 
     @Test func `cancelled before its head`() async throws {

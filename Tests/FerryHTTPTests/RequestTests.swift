@@ -7,7 +7,7 @@ import Testing
 @testable import FerryHTTP
 
 /// What goes over the wire.
-@Suite(.timeLimit(.minutes(1))) struct RequestTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestTests {
     @Test func `fields are sent exactly as given`() async throws {
         let server = try ScriptedServer { _, _ in .text(200, "hello") }
         let fields = [

@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerryStore
 
-@Suite(.timeLimit(.minutes(1))) struct CommitTests {
+@Suite(.timeLimit(.minutes(5))) struct CommitTests {
     private struct Refusal: Error {}
 
     /// Holds the store's queue while `submit` fills the next commit, then waits for all answers.

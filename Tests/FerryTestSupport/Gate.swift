@@ -16,7 +16,7 @@ public final class Gate: Sendable {
     }
 
     /// Waits until the gate is open.
-    public func wait(timeout: Duration = .seconds(30)) async throws {
+    public func wait(timeout: Duration = .seconds(120)) async throws {
         try await self.isOpenNow.wait(for: "a gate", timeout: timeout) { $0 ? () : nil }
     }
 

@@ -74,7 +74,7 @@ public final class ManualClock: Clock, Sendable {
     }
 
     /// Waits until at least so many sleep on this clock; their deadlines are in ``wakeTimes``.
-    public func waitForSleepers(_ count: Int, timeout: Duration = .seconds(30)) async throws {
+    public func waitForSleepers(_ count: Int, timeout: Duration = .seconds(120)) async throws {
         try await self.state.wait(for: "\(count) sleepers", timeout: timeout) { state in
             state.sleepers.count >= count ? () : nil
         }

@@ -115,7 +115,7 @@ public final class RunningTool: Sendable {
     /// - Throws: ``TestSupportError`` with all output if the program ends before, or the time is over.
     public func waitForLine(
         in stream: Stream = .stdout,
-        timeout: Duration = .seconds(30),
+        timeout: Duration = .seconds(120),
         matching condition: @escaping @Sendable (String) -> Bool = { _ in true }
     ) async throws -> String {
         let line = try await self.waiting {
@@ -132,7 +132,7 @@ public final class RunningTool: Sendable {
     /// Waits for the end of the program and of its output.
     ///
     /// - Throws: ``TestSupportError`` when the time is over; the process group is killed then.
-    public func waitForExit(timeout: Duration = .seconds(60)) async throws -> ToolResult {
+    public func waitForExit(timeout: Duration = .seconds(180)) async throws -> ToolResult {
         do {
             return try await self.waiting {
                 try await self.output.wait(for: "the end of \(self.name)", timeout: timeout) { $0.result }

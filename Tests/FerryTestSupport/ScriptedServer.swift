@@ -55,7 +55,7 @@ public final class ScriptedServer: Sendable {
     /// Waits until at least so many requests have come, and returns all.
     public func waitForRequests(
         _ count: Int,
-        timeout: Duration = .seconds(30)
+        timeout: Duration = .seconds(120)
     ) async throws -> [RecordedRequest] {
         try await self.core.requests.wait(for: "\(count) requests", timeout: timeout) { requests in
             requests.count >= count ? requests : nil
@@ -68,7 +68,7 @@ public final class ScriptedServer: Sendable {
     }
 
     /// Waits until so many body bytes have been handed to the kernel.
-    public func waitForBytesSent(_ count: Int64, timeout: Duration = .seconds(30)) async throws {
+    public func waitForBytesSent(_ count: Int64, timeout: Duration = .seconds(120)) async throws {
         try await self.core.bytesSent.wait(for: "\(count) bytes sent", timeout: timeout) {
             $0 >= count ? () : nil
         }

@@ -50,7 +50,7 @@ public struct ServiceProbe: Sendable {
     ///
     /// - Returns: The process it was; nil if nobody served the socket.
     @discardableResult
-    public func kill(_ signal: Int32 = SIGKILL, timeout: Duration = .seconds(30)) throws -> Int32? {
+    public func kill(_ signal: Int32 = SIGKILL, timeout: Duration = .seconds(120)) throws -> Int32? {
         guard let pid = try self.pid() else { return nil }
         guard Glibc.kill(pid, signal) == 0 else { throw TestSupportError.system("kill \(pid)", errno) }
         guard waitForEnd(of: pid, timeout: timeout) else {

@@ -61,7 +61,7 @@ public struct ToolRunner: Sendable {
     public func run(
         _ arguments: [String],
         input: Input = .none,
-        timeLimit: Duration = .seconds(60)
+        timeLimit: Duration = .seconds(180)
     ) async throws -> ToolResult {
         let running = try self.start(arguments, input: input)
         return try await running.waitForExit(timeout: timeLimit)
@@ -77,7 +77,7 @@ public struct ToolRunner: Sendable {
 
     /// Runs the program and throws unless it succeeds; blocks the calling thread.
     @discardableResult
-    func runBlocking(_ arguments: [String], timeLimit: Duration = .seconds(60)) throws -> ToolResult {
+    func runBlocking(_ arguments: [String], timeLimit: Duration = .seconds(180)) throws -> ToolResult {
         let running = try self.start(arguments)
         let result = running.output.waitBlocking(timeout: timeLimit) { $0.result }
         guard let result, result.ending == .exited(0) else {

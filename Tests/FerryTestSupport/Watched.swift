@@ -51,7 +51,7 @@ public final class Watched<Value: Sendable>: Sendable {
     /// - Throws: ``TestSupportError`` naming `what` when the time is over; `CancellationError`.
     public func wait<Result: Sendable>(
         for what: String,
-        timeout: Duration = .seconds(30),
+        timeout: Duration = .seconds(120),
         until condition: @escaping @Sendable (Value) -> Result?
     ) async throws -> Result {
         let id = self.ids.add(1, ordering: .relaxed).newValue

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Answers that are no file, or not as they should be: nothing wrong is ever saved.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct BadAnswerTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct BadAnswerTests {
     private static let object = TestObject(size: 300_000, seed: 41)
 
     /// What a server answers, and how the job must end.

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Wrong use: each gives one sentence and its status, and neither queue nor folder is touched.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct BadInputTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct BadInputTests {
     /// A command line, in which `URL` stands for one that works, and what must be said.
     struct Misuse: Sendable {
         let arguments: [String]

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Folders, disks, state folders and installations that are not as they should be.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct BadPlaceTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct BadPlaceTests {
     private static let object = TestObject(size: 8 << 20, seed: 51)
     private static let nobody: uid_t = 65_534
 

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// A service that stays, as systemd or a person starts it.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct DaemonTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct DaemonTests {
     private static let object = TestObject(size: 500_000, seed: 71)
 
     /// Starts `ferry daemon` and waits until it serves.

@@ -66,7 +66,7 @@ struct Desk: Sendable {
 
     /// Asks for a job until it fulfils a condition.
     func job(_ id: Int = 1, until condition: (JSON) -> Bool) async throws -> JSON {
-        let end = ContinuousClock.now + .seconds(20)
+        let end = ContinuousClock.now + .seconds(90)
         while true {
             let shown = try await self.ferry("show", "\(id)", "--json")
             if shown.status == 0 {

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// `--checksum`, `--size-limit`, `--compressed` and `--remote-time` as users type them.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct IntegrityTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct IntegrityTests {
     private static let object = TestObject(size: 300_000, seed: 61)
 
     /// A digest as the machine's own tool tells it.

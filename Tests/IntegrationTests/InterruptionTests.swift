@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Commands that are left, and services that die, in the middle of a transfer.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct InterruptionTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct InterruptionTests {
     private static let object = TestObject(size: 900_000, seed: 31)
 
     /// A server whose first answer stops after so many bytes until the gate opens.

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// The queue as its users steer it and programs read it.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct QueueTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct QueueTests {
     private static let object = TestObject(size: 400_000, seed: 21)
 
     /// Every field of a job that the manual promises, but for `segments`, which `show` alone has.

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Secrets go to their origin, and nowhere else.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct SecretTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SecretTests {
     private static let object = TestObject(size: 200_000, seed: 61)
     private static let secrets = [
         "s3cr3t-bearer", "s3cr3t-key", "s3cr3t-query", "s3cr3t-password", "czNjcjN0LXVzZXI6",

@@ -351,7 +351,7 @@ private func curl(_ folder: TemporaryFolder, _ arguments: String...) async throw
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ManualClockTests {
+@Suite(.timeLimit(.minutes(5))) struct ManualClockTests {
     @Test func `sleepers wake when the clock has moved far enough`() async throws {
         let clock = ManualClock()
         let woken = Watched<[Int]>([])
@@ -394,7 +394,7 @@ private func curl(_ folder: TemporaryFolder, _ arguments: String...) async throw
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ToolRunnerTests {
+@Suite(.timeLimit(.minutes(5))) struct ToolRunnerTests {
     private let shell = ToolRunner(path: "/bin/sh")
 
     @Test func `both streams are read however much comes`() async throws {
@@ -475,7 +475,7 @@ private func curl(_ folder: TemporaryFolder, _ arguments: String...) async throw
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct ServiceProbeTests {
+@Suite(.timeLimit(.minutes(5))) struct ServiceProbeTests {
     private static let service = """
         import os, socket, sys
         server = socket.socket(socket.AF_UNIX)
