@@ -235,10 +235,7 @@ struct DownloadTransfer: Sendable {
     /// Gives a file with a wrong digest one more chance, from its beginning and without what was there.
     private func refuse(_ mismatch: DigestMismatch) async throws -> PartialFile {
         guard try await self.recordMismatch(mismatch) else {
-            let digest = mismatch.expected
-            throw TransferFailure(
-                .checksum("\(digest.checksum.algorithm.rawValue) (\(digest.source.rawValue))")
-            )
+            throw TransferFailure(.checksum(self.name(of: mismatch.expected)))
         }
         var wrong = self.unresumable(mismatch.partial)
         wrong.durable = 0

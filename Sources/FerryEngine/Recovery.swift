@@ -26,8 +26,9 @@ struct Recovery: Sendable {
                 // A folder that cannot be used now is tried again at the next start.
                 try? await Cleanup.carryOut(cleanup, self.services)
             case Cleanup.cancel:
+                // Nor does it keep the service from the other jobs: the wish stays recorded.
                 if let id = cleanup.job {
-                    changes += try await Cancellation(services: self.services).carryOut(id)
+                    changes += (try? await Cancellation(services: self.services).carryOut(id)) ?? []
                 }
             default:
                 break
