@@ -26,6 +26,7 @@ import Testing
             #expect(!client.hasIncoming)
             #expect(try client.receive().isEmpty)
             server.stop()
+            _ = UnixSocket.wait(client.fileDescriptor, for: POLLIN, until: .now + .seconds(30))
             #expect(try client.receive() == [.closed])
             #expect(client.hasIncoming)
             #expect(throws: FerryError.self) { try client.call(.counts) }
