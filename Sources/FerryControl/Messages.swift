@@ -93,6 +93,12 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case counts
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
+    /// Look for what is wrong with the queue, as far as that goes while it is worked on.
+    case check
+    /// The resume data of a download.
+    case exportResumeData(job: JobID)
+    /// Queue the job that goes on with resume data; `beside` is the folder that they lie in.
+    case importResumeData(document: ResumeData, request: JobRequest, beside: String?)
 }
 
 /// What became of one request for a download or upload in ``ControlRequest/add(requests:attach:)``.
@@ -171,6 +177,10 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case subscribed([JobDocument])
     /// To `counts`.
     case counts(CountsDocument)
+    /// To `check`.
+    case checked([Finding], damaged: Bool)
+    /// To `exportResumeData`.
+    case resumeData(ResumeData)
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }
