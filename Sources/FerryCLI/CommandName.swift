@@ -1,6 +1,7 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, version, help
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit
+    case version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -9,10 +10,11 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .version: ""
         case .show, .log: "JOB"
-        case .wait: "JOB..."
-        case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
+        case .wait: "JOB...|--group NAME"
+        case .set: "JOB..."
+        case .pause, .resume, .cancel, .retry, .remove: "JOB...|--group NAME|--state STATE|--all"
         case .help: "[COMMAND]"
         }
     }
@@ -33,6 +35,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
+        case .set: "Change jobs"
+        case .limit: "Show or set live limits"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -79,7 +83,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .wait:
             [
                 "Waits until each job has ended; the exit status tells how. It carries the jobs out where no "
-                    + "daemon does. A cancelled job counts as failed."
+                    + "daemon does. A cancelled job counts as failed. With --group it waits for the jobs that "
+                    + "'ferry list' shows of that group at that time."
             ]
         case .pause:
             [
@@ -93,6 +98,22 @@ enum CommandName: String, CaseIterable, Sendable {
             ["Queues failed jobs again, with what was fetched already. A job that waits is due now."]
         case .remove:
             ["Forgets jobs that have ended. Completed files stay where they are."]
+        case .set:
+            [
+                "Changes jobs that are not final; what is so already is left so. A failed job is queued again. A "
+                    + "running job goes on with a new priority, group or number of attempts; for anything else it "
+                    + "stops and begins its next attempt with the change, which is no try.",
+                "A new URL is asked before the command answers, and refused if the file there does not prove to "
+                    + "be the same: it must have the same validator or size, and its bytes must be those that were "
+                    + "fetched last. Header fields stay with the server that they were given for.",
+            ]
+        case .limit:
+            [
+                "Shows the limits that hold, or sets them. They hold at once and are kept until they are set to "
+                    + "'default', which is what the configuration says.",
+                "Under a lower limit the newest jobs of the lowest priority go back to the queue, which is no "
+                    + "try. Those that could not go on later where they stopped end in their own time.",
+            ]
         case .version:
             ["Prints the version of ferry. No service is started."]
         case .help:

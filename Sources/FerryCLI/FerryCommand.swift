@@ -55,13 +55,17 @@ struct RunningCommand {
         case .get(let order): return try self.get(order)
         case .add(let order): return try self.add(order)
         case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
-        case .wait(let jobs, let timeout): return try self.wait(jobs, timeout: timeout)
+        case .wait(let selector, let timeout): return try self.wait(selector, timeout: timeout)
         case .list(let selector, let host, let limit, let includeOld):
             return try self.list(.list(selector: selector, host: host, limit: limit, includeOld: includeOld))
         case .show(let job): return try self.show(job)
         case .log(let job): return try self.log(job)
         case .steer(let action, let selector, let keepPartial):
             return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
+        case .set(let jobs, let changes, let destination):
+            try destination?.prepare()
+            return try self.steer(.set(selector: Selector(jobs: jobs), changes: changes))
+        case .limit(let changes, let host): return try self.limit(changes, host: host)
         case .daemon: throw self.becomeService(try self.location())
         case .version: return try self.version()
         case .help(let topic):

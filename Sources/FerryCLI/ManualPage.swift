@@ -76,9 +76,11 @@ enum ManualPage {
         .Cm list
         prints one document of type \"list\" with jobs and counts,
         .Cm show
-        a job, and
+        a job,
+        .Cm limit
+        one document of type \"limits\", and
         .Cm log
-        one document of type \"log\" with job, attempts and events.
+        one of type \"log\" with job, attempts and events.
         .Cm add
         prints a job a line;
         .Cm get ,
@@ -197,10 +199,10 @@ enum ManualPage {
         switch command {
         case .get, .add: ".Ar URL ...\n"
         case .show, .log: ".Ar JOB\n"
-        case .wait: ".Ar JOB ...\n"
-        case .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .set: ".Ar JOB ...\n"
+        case .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .version: ""
         }
     }
 
@@ -208,10 +210,12 @@ enum ManualPage {
         switch command {
         case .get, .add: " Ar URL ..."
         case .show, .log: " Ar JOB"
-        case .wait: " Ar JOB ..."
-        case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
+        case .wait: " Ar JOB ... | Fl -group Ar NAME"
+        case .set: " Ar JOB ..."
+        case .pause, .resume, .cancel, .retry, .remove:
+            " Ar JOB ... | Fl -group Ar NAME | Fl -state Ar STATE | Fl -all"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .version: ""
         }
     }
 

@@ -81,6 +81,10 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case log(job: JobID)
     /// Steer jobs.
     case steer(action: SteerAction, selector: Selector, keepPartial: Bool)
+    /// Change jobs. A new URL is asked before this is answered, which may take as long as a server does.
+    case set(selector: Selector, changes: JobChanges)
+    /// Change live limits, none or all of them, and tell what holds; no changes just tell.
+    case limits(changes: [LimitChange])
     /// This client stands for these jobs: an on-demand service runs them while it stays.
     case attach(jobs: [JobID])
     /// This client stands for the whole queue.
@@ -165,8 +169,10 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case job(JobDocument)
     /// To `log`.
     case log(job: JobDocument, attempts: [AttemptDocument], events: [EventDocument])
-    /// To `steer`. `running` says whether something will run the jobs.
+    /// To `steer` and `set`. `running` says whether something will run the jobs.
     case steered([SteeredJob], running: Bool)
+    /// To `limits`.
+    case limits(LimitsDocument)
     /// To `subscribe`.
     case subscribed([JobDocument])
     /// To `counts`.

@@ -86,6 +86,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var compressed: Bool
     /// `--remote-time`: gives the file the server's date.
     public var remoteTime: Bool
+    /// `--not-before`: the job waits until then.
+    public var notBefore: Timestamp?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(
@@ -106,7 +108,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
         checksum: Checksum? = nil,
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
-        remoteTime: Bool = false
+        remoteTime: Bool = false,
+        notBefore: Timestamp? = nil
     ) {
         self.kind = kind
         self.url = url
@@ -126,5 +129,6 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.sizeLimitBytes = sizeLimitBytes
         self.compressed = compressed
         self.remoteTime = remoteTime
+        self.notBefore = notBefore
     }
 }

@@ -55,6 +55,11 @@ struct ServiceHandler: ControlHandler {
             )
         case .steer(let action, let selector, let keepPartial):
             return try await self.steer(action, selector, keepPartial: keepPartial)
+        case .set(let selector, let changes):
+            let steered = try await self.engine.set(changes, try await self.selected(selector, for: nil))
+            return await self.answer(steered)
+        case .limits(let changes):
+            return .limits(try await self.limits(changes))
         case .attach(let jobs):
             _ = try await self.jobs(jobs)
             await self.engine.attach(key, jobs: jobs)
@@ -139,21 +144,27 @@ struct ServiceHandler: ControlHandler {
             case .retry: .retry
             case .remove: .remove
             }
-        var steered: [SteeredJob] = []
-        for id in try await self.selected(selector, for: action) {
-            let result = try await self.engine.steer(steering, id)
-            steered.append(SteeredJob(id: result.id, state: result.state, error: result.error))
-        }
-        await self.engine.runSteered()
-        return .steered(steered, running: await self.engine.runsAll)
+        let ids = try await self.selected(selector, for: action)
+        return await self.answer(try await self.engine.steer(steering, ids))
     }
 
-    /// The jobs that are meant: those named, and for `--state`, `--group`, `--all` those that the action fits.
-    private func selected(_ selector: Selector, for action: SteerAction) async throws -> [JobID] {
-        var ids = selector.jobs
-        guard selector.all || !selector.states.isEmpty || !selector.groups.isEmpty else { return ids }
+    private func answer(_ steered: [Engine.Steered]) async -> ControlResponse {
+        await self.engine.runSteered()
+        return .steered(
+            steered.map { SteeredJob(id: $0.id, state: $0.state, error: $0.error) },
+            running: await self.engine.runsAll
+        )
+    }
+
+    /// The jobs that are meant: those named, and for `--state`, `--group`, `--all` those that the action fits;
+    /// nil is `set`.
+    private func selected(_ selector: Selector, for action: SteerAction?) async throws -> [JobID] {
+        guard selector.all || !selector.states.isEmpty || !selector.groups.isEmpty else {
+            return selector.jobs
+        }
         let fitting: [JobState] =
             switch action {
+            case nil: [.queued, .running, .waiting, .paused]
             case .pause: [.queued, .running, .waiting]
             case .resume: [.paused]
             case .cancel: [.queued, .running, .waiting, .paused, .failed]
@@ -164,10 +175,35 @@ struct ServiceHandler: ControlHandler {
             states: selector.states.isEmpty ? fitting : selector.states,
             groups: selector.groups
         )
-        for snapshot in try await self.engine.jobs(filter) where !ids.contains(snapshot.job.id) {
-            ids.append(snapshot.job.id)
+        let named = Set(selector.jobs)
+        return selector.jobs + (try await self.engine.select(filter)).filter { !named.contains($0) }
+    }
+
+    private func limits(_ changes: [LimitChange]) async throws -> LimitsDocument {
+        let wanted = try changes.compactMap { change -> Engine.LimitChange? in
+            guard let running = change.running else { return nil }
+            let host = try change.host.map { text -> HostPattern in
+                guard let host = HostPattern(text) else { throw FerryError.usage("'\(text)' is no host") }
+                return host
+            }
+            switch running {
+            case .set(let number): return Engine.LimitChange(host: host, running: number)
+            case .configured: return Engine.LimitChange(host: host, running: nil)
+            }
         }
-        return ids
+        if !wanted.isEmpty { try await self.engine.change(wanted) }
+        let live = await self.engine.limits
+        let configuration = await self.engine.configuration
+        return LimitsDocument(
+            running: configuration.running,
+            runningIsLive: live.running != nil,
+            perHost: configuration.perHost,
+            hosts: configuration.hosts.keys.sorted().compactMap { host in
+                configuration.hosts[host]?.perHost.map {
+                    HostLimitDocument(host: host, running: $0, runningIsLive: live.hosts[host] != nil)
+                }
+            }
+        )
     }
 
     /// Jobs by number; all of them must exist.

@@ -284,7 +284,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// Sends the request, follows redirects, and judges the head of the final answer.
-    private func ask(
+    func ask(
         _ plan: ResumeRequest,
         stored: RemoteObject?,
         conditions: [ResponseHead.Field]
@@ -380,7 +380,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// The failure that a status stands for, with the server's own words.
-    private func refusal(_ answer: Answer) async throws -> TransferFailure {
+    func refusal(_ answer: Answer) async throws -> TransferFailure {
         let sink = MessageSink()
         answer.exchange.receive(into: sink)
         // However this body ends: the words are a courtesy, the status is the failure.

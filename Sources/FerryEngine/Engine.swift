@@ -42,8 +42,8 @@ public actor Engine {
     let observer: Observer
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
-    /// Jobs that a command is steering right now; not to be claimed meanwhile.
-    var held: Set<JobID> = []
+    /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
+    private(set) var held: [JobID: Int] = [:]
     var isStopping = false
     private var isScheduling = false
     private var scheduleAgain = false
@@ -67,7 +67,7 @@ public actor Engine {
         self.services = TransferServices(
             store: store,
             loop: loop,
-            configuration: configuration,
+            live: LiveConfiguration(configuration),
             time: time,
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
@@ -83,6 +83,7 @@ public actor Engine {
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
         let changes = try await Recovery(services: self.services, claims: claims).run()
+        try await self.loadLimits()
         // A few to spare: a body that has ended keeps its slot until the loop has let go of it.
         let slots = self.services.configuration.running + 16
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
@@ -166,21 +167,21 @@ public actor Engine {
         let wanted: Set<JobID>? =
             self.runsAll
             ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
-        let busy = Set(self.running.keys).union(self.held)
+        let busy = Set(self.running.keys)
         let hostCounts = perHost
         let candidates = try await self.services.store.read { reader in
             try Scheduler.candidates(
                 reader,
                 wanted: wanted?.subtracting(busy),
                 running: hostCounts,
-                perHost: limits.perHost,
+                perHost: limits.perHost(of:),
                 limit: free
             )
         }
         let picks = Scheduler.choose(
-            candidates.filter { !busy.contains($0.id) },
+            candidates.filter { self.running[$0.id] == nil && self.held[$0.id] == nil },
             running: perHost,
-            perHost: limits.perHost,
+            perHost: limits.perHost(of:),
             limit: free
         )
         guard !picks.isEmpty else { return 0 }
@@ -284,11 +285,22 @@ public actor Engine {
         self.idleWaiters.removeAll()
     }
 
-    /// Stops a job's transfer, if it runs, and waits until its end is committed.
-    func stopTransfer(of id: JobID, for event: JobEvent) async {
-        guard let running = self.running[id] else { return }
-        running.requestStop(event)
-        await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
+    /// Stops the transfers of those jobs that run, and waits until their ends are committed.
+    func stopTransfers(of ids: [JobID], for event: JobEvent) async {
+        for id in ids { self.running[id]?.requestStop(event) }
+        for id in ids where self.running[id] != nil {
+            await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
+        }
+    }
+
+    /// Keeps jobs from being claimed until ``release(_:)``, which has to follow.
+    func hold(_ ids: [JobID]) {
+        for id in ids { self.held[id, default: 0] += 1 }
+    }
+
+    /// Takes a ``hold(_:)`` back.
+    func release(_ ids: [JobID]) {
+        for id in ids { self.held[id] = self.held[id].flatMap { $0 > 1 ? $0 - 1 : nil } }
     }
 
     // MARK: Waking
@@ -301,7 +313,10 @@ public actor Engine {
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
-                    let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now)
+                    let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
+                        // The time that it was not to run counts for nothing.
+                        if job.waitReason == .schedule { row.progressAt = now }
+                    }
                     if case .moved(let change) = result { changes.append(change) }
                 }
                 return (changes, try transaction.nextDue())

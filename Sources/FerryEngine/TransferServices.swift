@@ -8,7 +8,7 @@ import FerryStore
 struct TransferServices: Sendable {
     let store: JobStore
     let loop: NetworkLoop
-    let configuration: EngineConfiguration
+    let live: LiveConfiguration
     let time: EngineTime
     let calls: FileCalls
     let disk: BlockingPool
@@ -21,6 +21,9 @@ struct TransferServices: Sendable {
     /// Where running segments claim what they have written; nil if the file cannot be had.
     var board: ProgressBoard?
     let crash: CrashPoints
+
+    /// What the configuration says now.
+    var configuration: EngineConfiguration { self.live.value }
 }
 
 /// A failure of an attempt: its cause for ``RetryPlan``, and what the server said.

@@ -1,0 +1,53 @@
+/// A host as users name it: `example.org` on any port, or `example.org:8443`.
+///
+/// Jobs know their host as `name:port`, IPv6 addresses in brackets.
+public struct HostPattern: Hashable, Sendable {
+    /// The name in small letters, IPv6 addresses in brackets.
+    public let name: String
+    /// The port; nil for any.
+    public let port: Int?
+
+    /// Reads a host; nil if it cannot be one.
+    public init?(_ text: String) {
+        let text = ASCII.lowercased(text)
+        let isAddress =
+            text.hasPrefix("[") || text.split(separator: ":", maxSplits: 2).count > 2 || text == "::"
+        let name: Substring
+        let rest: Substring
+        if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
+            name = text[...end]
+            rest = text[text.index(after: end)...]
+        } else if isAddress {
+            name = "[\(text)]"
+            rest = ""
+        } else {
+            name = text.prefix { $0 != ":" }
+            rest = text[name.endIndex...]
+        }
+        guard !name.isEmpty, name != "[]",
+            text.utf8.allSatisfy({
+                $0 > 32 && $0 != 127 && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "@")
+            })
+        else { return nil }
+        if rest.isEmpty {
+            self.port = nil
+        } else {
+            guard rest.hasPrefix(":"), rest.dropFirst().utf8.allSatisfy({ (48...57).contains($0) }),
+                let port = Int(rest.dropFirst()), (1...65_535).contains(port)
+            else { return nil }
+            self.port = port
+        }
+        self.name = String(name)
+    }
+
+    /// Whether a job's host, `name:port`, is meant.
+    public func matches(_ host: String) -> Bool {
+        guard let colon = host.lastIndex(of: ":"), host[..<colon] == self.name else { return false }
+        return self.port.map { host[host.index(after: colon)...] == String($0) } ?? true
+    }
+}
+
+extension HostPattern: CustomStringConvertible {
+    /// `example.org`, or `example.org:8443`.
+    public var description: String { self.name + (self.port.map { ":\($0)" } ?? "") }
+}
