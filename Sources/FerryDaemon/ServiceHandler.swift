@@ -61,7 +61,7 @@ struct ServiceHandler: ControlHandler {
         case .limits(let changes):
             return .limits(try await self.limits(changes))
         case .attach(let jobs):
-            _ = try await self.jobs(jobs)
+            try Self.check(jobs, found: jobs.isEmpty ? [] : try await self.engine.select(JobFilter(jobs: jobs)))
             await self.engine.attach(key, jobs: jobs)
             return .done
         case .attachAll:
@@ -209,11 +209,15 @@ struct ServiceHandler: ControlHandler {
     /// Jobs by number; all of them must exist.
     private func jobs(_ ids: [JobID]) async throws -> [Engine.Snapshot] {
         let found = ids.isEmpty ? [] : try await self.engine.jobs(JobFilter(jobs: ids))
-        let known = Set(found.map(\.job.id))
+        try Self.check(ids, found: found.map(\.job.id))
+        return found
+    }
+
+    private static func check(_ ids: [JobID], found: [JobID]) throws {
+        let known = Set(found)
         if let missing = ids.first(where: { !known.contains($0) }) {
             throw FerryError(.unknownJob, "there is no job \(missing)", exitStatus: .failed)
         }
-        return found
     }
 
     private func job(_ id: JobID) async throws -> Engine.Snapshot {

@@ -98,7 +98,7 @@ import Testing
                 "set", "3", "--priority", "+7", "-H", "A: 1", "-H", "B:", "-o", "x/f", "--attempts", "0",
                 "--allow-http",
             ]),
-            case .limit([let change], host: "a") = try invocation(["limit", "--host", "a", "--running", "3"]),
+            case .limit(let limits, host: "a") = try invocation(["limit", "--host", "a", "--running", "3"]),
             case .limit(let none, host: nil) = try invocation(["limit"]),
             case .wait(let waited, timeout: nil) = try invocation(["wait", "--group", "a", "--group", "b"]),
             case .steer(.retry, let failed, false) = try invocation([
@@ -120,7 +120,7 @@ import Testing
                 )
         )
         #expect(destination?.directory == "/home/u/x")
-        #expect(change == LimitChange(host: "a", running: .set(3)))
+        #expect(limits == [LimitChange(host: "a", running: .set(3))])
         #expect(none.isEmpty)
         #expect(waited == Selector(groups: ["a", "b"]))
         #expect(failed == Selector(states: [.failed], groups: ["a"]))
