@@ -98,9 +98,7 @@ extension RunningCommand {
             throw Session.unexpected()
         }
         let wanted = host.flatMap { HostPattern($0) }
-        if let wanted {
-            limits.hosts.removeAll { $0.host != wanted.description && !wanted.matches($0.host) }
-        }
+        if let wanted { limits.hosts.removeAll { !(HostPattern($0.host)?.overlaps(wanted) ?? false) } }
         if self.console.json {
             try self.console.print(json: limits)
         } else if changes.isEmpty {

@@ -40,10 +40,9 @@ public struct HostPattern: Hashable, Sendable {
         self.name = String(name)
     }
 
-    /// Whether a job's host, `name:port`, is meant.
-    public func matches(_ host: String) -> Bool {
-        guard let colon = host.lastIndex(of: ":"), host[..<colon] == self.name else { return false }
-        return self.port.map { host[host.index(after: colon)...] == String($0) } ?? true
+    /// Whether there is a host and port that both mean.
+    public func overlaps(_ other: HostPattern) -> Bool {
+        self.name == other.name && (self.port == nil || other.port == nil || self.port == other.port)
     }
 }
 

@@ -101,7 +101,7 @@ struct URLProof: Sendable {
             throw await self.failure(answer, transfer)
         }
         guard stored.compare(remote) != .different else {
-            throw answer.dropped(TransferFailure(.changed, message: Self.otherFile))
+            throw answer.dropped(TransferFailure(.changed, message: Self.otherVersion))
         }
         let isSameSize = remote.totalBytes != nil && remote.totalBytes == partial.remote.totalBytes
         guard isSameSize || partial.remote.compare(remote) == .same else {
@@ -126,7 +126,7 @@ struct URLProof: Sendable {
         )
     }
 
-    private static let otherFile = "what is there is not the same file"
+    private static let otherVersion = "what is there has another size, tag or date"
 
     /// Lets the body flow until the bytes of the partial have been compared.
     private func compare(
@@ -152,7 +152,7 @@ struct URLProof: Sendable {
         let end = await answer.exchange.end()
         switch sink.verdict {
         case .same: return
-        case .differs: throw TransferFailure(.changed, message: Self.otherFile)
+        case .differs: throw TransferFailure(.changed, message: "what is there has other bytes")
         case .open:
             throw TransferFailure(.transport(code: end.code, detail: end.detail, handshakeAlert: false))
         }
@@ -170,7 +170,7 @@ struct URLProof: Sendable {
         case .bad(let why):
             return answer.dropped(TransferFailure(.badResponse(why)))
         case .askAgain(.changed):
-            return answer.dropped(TransferFailure(.changed, message: Self.otherFile))
+            return answer.dropped(TransferFailure(.changed, message: Self.otherVersion))
         case .askAgain, .append, .whole, .complete, .redirect:
             let why = "what the server answered cannot be compared with what is there"
             return answer.dropped(TransferFailure(.badResponse(why)))

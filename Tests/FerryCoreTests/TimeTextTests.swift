@@ -74,11 +74,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a", "a:443", true), ("a", "a:80", true), ("a:443", "a:443", true), ("a:443", "a:80", false),
+        ("a", "a:443", true), ("a", "a", true), ("a:443", "a:443", true), ("a:443", "a:80", false),
         ("a", "aa:443", false), ("::1", "[::1]:80", true), ("[::1]:81", "[::1]:80", false),
     ])
-    func `a host is meant`(pattern: String, host: String, expected: Bool) throws {
-        #expect(try #require(HostPattern(pattern)).matches(host) == expected)
+    func `two hosts overlap`(left: String, right: String, expected: Bool) throws {
+        let (left, right) = (try #require(HostPattern(left)), try #require(HostPattern(right)))
+        #expect(left.overlaps(right) == expected && right.overlaps(left) == expected)
     }
 }
 

@@ -191,19 +191,19 @@ import Testing
             testDescription: "the same size, other bytes",
             object: SetTests.object.changed(),
             reply: { .object($0, for: $1) },
-            refusal: "what is there is not the same file"
+            refusal: "has other bytes"
         ),
         Other(
             testDescription: "the same tag, other bytes",
             object: SetTests.object.changed(),
             reply: { SetTests.tagged(.object($0, for: $1), SetTests.object.etag) },
-            refusal: "what is there is not the same file"
+            refusal: "has other bytes"
         ),
         Other(
             testDescription: "another size",
             object: SetTests.object.changed(size: 1_000_001),
             reply: { .object($0, for: $1) },
-            refusal: "what is there is not the same file"
+            refusal: "has another size, tag or date"
         ),
         Other(
             testDescription: "neither size nor validator",
