@@ -1,6 +1,7 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, version, help
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, config
+    case version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -9,7 +10,7 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         case .show, .log: "JOB"
         case .wait: "JOB..."
         case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
@@ -33,6 +34,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
+        case .config: "Show the settings and where each comes from"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -93,6 +95,12 @@ enum CommandName: String, CaseIterable, Sendable {
             ["Queues failed jobs again, with what was fetched already. A job that waits is due now."]
         case .remove:
             ["Forgets jobs that have ended. Completed files stay where they are."]
+        case .config:
+            [
+                "Prints every setting, its value, and where it comes from: built in, a file, or a variable. Where "
+                    + "the running service has another value, this is said. No service is started. What can be set "
+                    + "is described in ferry-config(5)."
+            ]
         case .version:
             ["Prints the version of ferry. No service is started."]
         case .help:

@@ -200,7 +200,7 @@ enum ManualPage {
         case .wait: ".Ar JOB ...\n"
         case .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 
@@ -211,7 +211,7 @@ enum ManualPage {
         case .wait: " Ar JOB ..."
         case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 

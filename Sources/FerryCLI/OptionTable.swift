@@ -279,7 +279,7 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .config, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(
