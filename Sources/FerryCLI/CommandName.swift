@@ -1,6 +1,6 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit, config
     case version, help
 
     /// Those that steer jobs.
@@ -10,7 +10,7 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
-        case .run, .daemon, .list, .limit, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         case .show, .log: "JOB"
         case .wait: "JOB...|--group NAME"
         case .set: "JOB..."
@@ -37,6 +37,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .remove: "Forget jobs that have ended"
         case .set: "Change jobs"
         case .limit: "Show or set live limits"
+        case .config: "Show the settings and where each comes from"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -113,6 +114,12 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "'default', which is what the configuration says.",
                 "Under a lower limit the newest jobs of the lowest priority go back to the queue, which is no "
                     + "try. Those that could not go on later where they stopped end in their own time.",
+            ]
+        case .config:
+            [
+                "Prints every setting, its value, and where it comes from: built in, a file, or a variable. Where "
+                    + "the running service has another value, this is said. No service is started. What can be set "
+                    + "is described in ferry-config(5)."
             ]
         case .version:
             ["Prints the version of ferry. No service is started."]

@@ -66,7 +66,12 @@ struct RunningCommand {
             try destination?.prepare()
             return try self.steer(.set(selector: Selector(jobs: jobs), changes: changes))
         case .limit(let changes, let host): return try self.limit(changes, host: host)
-        case .daemon: throw self.becomeService(try self.location())
+        case .daemon:
+            let location = try self.location()
+            throw self.replaceByService(
+                ["--state-dir", location.stateDirectory, "--socket", location.socketPath]
+            )
+        case .config: throw self.showConfiguration(try self.location())
         case .version: return try self.version()
         case .help(let topic):
             self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)
@@ -99,28 +104,6 @@ struct RunningCommand {
             self.console.out.line("ferry \(ferryVersion)")
         }
         return .success
-    }
-
-    /// Replaces this process by the service.
-    ///
-    /// - Returns: Why that was not possible; else it does not return.
-    private func becomeService(_ location: QueueLocation) -> FerryError {
-        let candidates = ServiceLauncher.standard.candidates
-        guard let program = candidates.first(where: { access($0, X_OK) == 0 }) else {
-            return FerryError(
-                .noService,
-                "the service's program is missing; looked for \(candidates.joined(separator: " and "))",
-                exitStatus: .noService
-            )
-        }
-        let words = ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
-        var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
-        defer { for pointer in pointers { free(pointer) } }
-        pointers.append(nil)
-        _ = signal(SIGPIPE, SIG_DFL)
-        execv(program, pointers)
-        let problem = String(cString: strerror(errno))
-        return FerryError(.noService, "cannot run \(program): \(problem)", exitStatus: .noService)
     }
 }
 

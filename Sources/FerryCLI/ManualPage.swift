@@ -202,7 +202,7 @@ enum ManualPage {
         case .set: ".Ar JOB ...\n"
         case .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .limit, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 
@@ -215,7 +215,7 @@ enum ManualPage {
         case .pause, .resume, .cancel, .retry, .remove:
             " Ar JOB ... | Fl -group Ar NAME | Fl -state Ar STATE | Fl -all"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .limit, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 

@@ -356,7 +356,7 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .limit, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .limit, .config, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

@@ -95,6 +95,8 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case subscribe(jobs: [JobID]?, progress: Bool)
     /// Numbers of jobs by state.
     case counts
+    /// The settings that the service lives by.
+    case configuration
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
 }
@@ -177,6 +179,8 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case subscribed([JobDocument])
     /// To `counts`.
     case counts(CountsDocument)
+    /// To `configuration`.
+    case configuration([SettingDocument])
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }

@@ -88,6 +88,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var remoteTime: Bool
     /// `--not-before`: the job waits until then.
     public var notBefore: Timestamp?
+    /// What an upload sends; nil for downloads.
+    public var upload: UploadOrder?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(
@@ -109,7 +111,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
         remoteTime: Bool = false,
-        notBefore: Timestamp? = nil
+        notBefore: Timestamp? = nil,
+        upload: UploadOrder? = nil
     ) {
         self.kind = kind
         self.url = url
@@ -130,5 +133,6 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.compressed = compressed
         self.remoteTime = remoteTime
         self.notBefore = notBefore
+        self.upload = upload
     }
 }

@@ -25,7 +25,13 @@ public enum FerryService {
             status = options.statusDescriptor
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
-            if !options.wantsHelp && !options.wantsVersion { try self.serve(options) }
+            if !options.wantsHelp, !options.wantsVersion {
+                if options.printsConfiguration {
+                    try self.printConfiguration(options)
+                } else {
+                    try self.serve(options)
+                }
+            }
             exit(ExitStatus.success.rawValue)
         } catch {
             self.report(error, to: status)
@@ -35,6 +41,21 @@ public enum FerryService {
 
     private static func print(_ text: String) {
         _ = text.withCString { write(1, $0, strlen($0)) }  // nothing can be done about a closed output
+    }
+
+    /// `ferryd --print-config`, which is `ferry config`.
+    private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
+        let environment = Self.environment()
+        let location = try Self.location(options, environment)
+        let report = ConfigurationReport(
+            configuration: try Configuration.load(environment: environment),
+            files: Configuration.paths(environment),
+            service: ConfigurationReport.Service.ask(location)
+        )
+        self.print(options.json ? report.json : report.text)
+        if !options.json, let note = report.note {
+            _ = "ferry: \(note)\n".withCString { write(2, $0, strlen($0)) }
+        }
     }
 
     /// Tells why the service could not start: on the status descriptor, else on standard error.
@@ -66,27 +87,42 @@ public enum FerryService {
         setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
 
         let environment = Self.environment()
+        // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
+        let manager = ManagerVariables.take(environment)
+        ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
         let folder = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
-            : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
+            : ServiceLog(journal: manager.isJournal)
+        let notify = NotifySocket(options.onDemand ? nil : manager.notifySocket)
+        let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
             let configuration = try Configuration.load(environment: environment)
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,
                 onDemand: options.onDemand,
-                crashPoint: environment["FERRY_CRASH_POINT"],
+                environment: environment,
+                notify: notify,
                 log: log,
                 wake: { ferry_eventfd_signal(wakeDescriptor) }
             )
             try life.start()
+            let hasToReload = watch.end()
+            life.ready()
             Self.ready(options.statusDescriptor)
-            life.serve(signals: signalDescriptor, wake: wakeDescriptor, linger: Self.linger)
+            if hasToReload { life.reload() }
+            life.serve(
+                signals: signalDescriptor,
+                wake: wakeDescriptor,
+                linger: Self.linger,
+                watchdog: options.onDemand ? nil : manager.watchdog
+            )
             life.stop()
         } catch {
+            _ = watch.end()  // the process ends anyway
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }

@@ -10,6 +10,10 @@ struct ServiceOptions: Sendable, Equatable {
     var stateDirectory: String?
     /// `--socket P`: another place for the control socket.
     var socketPath: String?
+    /// `--print-config`: prints the settings instead of serving.
+    var printsConfiguration = false
+    /// `--json`: prints them as JSON.
+    var json = false
     /// `--version`.
     var wantsVersion = false
     /// `--help`.
@@ -26,6 +30,8 @@ struct ServiceOptions: Sendable, Equatable {
           --socket PATH     the control socket, if not in its usual place
           --on-demand       run only the jobs of connected commands, end with the last one
           --status-fd N     write one line of JSON to this descriptor when ready, or why not
+          --print-config    print the settings and where each comes from, then end
+          --json            print them as JSON
           --version         print the version
           --help            print this
 
@@ -47,6 +53,8 @@ struct ServiceOptions: Sendable, Equatable {
             }
             switch String(parts[0]) {
             case "--on-demand": options.onDemand = true
+            case "--print-config": options.printsConfiguration = true
+            case "--json": options.json = true
             case "--version": options.wantsVersion = true
             case "--help", "-h": options.wantsHelp = true
             case "--state-dir": options.stateDirectory = try value()
@@ -61,6 +69,9 @@ struct ServiceOptions: Sendable, Equatable {
                 throw FerryError.usage("ferryd does not know \"\(argument)\"; see ferryd --help")
             }
             if attached != nil { throw FerryError.usage("\(parts[0]) takes no value") }
+        }
+        if options.json, !options.printsConfiguration {
+            throw FerryError.usage("--json goes with --print-config")
         }
         return options
     }

@@ -22,9 +22,6 @@ extension Engine {
     /// The limits that were set while running; the rest is ``configuration``'s.
     public var limits: LiveLimits { self.services.live.limits }
 
-    /// The settings that hold now, live limits included.
-    public var configuration: EngineConfiguration { self.services.configuration }
-
     /// Changes live limits, all of them or none; they hold until they are taken back, restarts included.
     ///
     /// With a lower limit too many jobs may run. The newest of the lowest priority then go back to the queue, no
@@ -50,7 +47,7 @@ extension Engine {
         }
         try await self.loadLimits()
         try await self.demote()
-        await self.schedule()
+        await self.settingsChanged()
     }
 
     /// Takes up the limits that the database holds.
