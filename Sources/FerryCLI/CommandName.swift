@@ -1,6 +1,7 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit, config
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit,
+        config
     case version, help
 
     /// Those that steer jobs.

@@ -63,7 +63,10 @@ struct ServiceHandler: ControlHandler {
         case .limits(let changes):
             return .limits(try await self.limits(changes))
         case .attach(let jobs):
-            try Self.check(jobs, found: jobs.isEmpty ? [] : try await self.engine.select(JobFilter(jobs: jobs)))
+            try Self.check(
+                jobs,
+                found: jobs.isEmpty ? [] : try await self.engine.select(JobFilter(jobs: jobs))
+            )
             await self.engine.attach(key, jobs: jobs)
             return .done
         case .attachAll:

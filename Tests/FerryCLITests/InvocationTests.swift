@@ -61,7 +61,10 @@ import Testing
     static let values: [([String], String)] = [
         (["add", "--priority", "101", "u"], "--priority: '101' is no number from -100 to 100"),
         (["add", "--priority", "--5", "u"], "--priority: '--5' is no number from -100 to 100"),
-        (["add", "--group", "a b", "u"], "--group: the name of a group holds a blank, a comma, a quote or a control character"),
+        (
+            ["add", "--group", "a b", "u"],
+            "--group: the name of a group holds a blank, a comma, a quote or a control character"
+        ),
         (["list", "--group", ""], "--group: the name of a group is empty"),
         (
             ["add", "--not-before", "25:00", "u"],

@@ -94,7 +94,9 @@ import Testing
             let open = try await scope.engine.select(JobFilter(states: [.queued, .running]))
             #expect(open.count == count)
             var answers = try await scope.engine.steer(.pause, open)
-            #expect(answers.map(\.id) == open && answers.allSatisfy { $0.state == .paused && $0.error == nil })
+            #expect(
+                answers.map(\.id) == open && answers.allSatisfy { $0.state == .paused && $0.error == nil }
+            )
             #expect(try await scope.engine.counts()[.paused] == Int64(count))
             #expect(server.requests.count == 6)
             answers = try await scope.engine.steer(.cancel(keepPartial: false), open)

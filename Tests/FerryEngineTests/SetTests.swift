@@ -38,7 +38,9 @@ import Testing
             #expect(job.priority == 7 && job.group == "nightly" && job.state == .running)
             let history = try await scope.engine.history(id)
             #expect(history.attempts.count == 1)
-            #expect(history.events.filter { $0.kind == "set" }.map(\.message) == ["priority, group, attempts"])
+            #expect(
+                history.events.filter { $0.kind == "set" }.map(\.message) == ["priority, group, attempts"]
+            )
             #expect(try await scope.store.read { try $0.request(id)?.attempts } == 3)
         }
     }
@@ -84,7 +86,9 @@ import Testing
         try await withEngine { scope in
             let id = try await scope.add(server.url("file.bin")) {
                 $0.attempts = 1
-                $0.headers = [RequestHeader(name: "X-Old", value: "1"), RequestHeader(name: "X-Key", value: "1")]
+                $0.headers = [
+                    RequestHeader(name: "X-Old", value: "1"), RequestHeader(name: "X-Key", value: "1"),
+                ]
             }
             try await scope.waitForBytes(300_000, of: id)
             try await scope.set(JobChanges(headers: [RequestHeader(name: "x-key", value: "2")]), id)
@@ -113,7 +117,9 @@ import Testing
         }
     }
 
-    @Test func `a pause does not forget the time, and a resume of a waiting job does not wait for it`() async throws {
+    @Test func `a pause does not forget the time, and a resume of a waiting job does not wait for it`()
+        async throws
+    {
         let server = try self.server()
         try await withEngine(mode: .attached) { scope in
             let time = scope.now + .seconds(3_600)
@@ -306,7 +312,9 @@ import Testing
         let server = try self.server()
         try await withEngine(mode: .attached) { scope in
             let id = try await scope.add(server.url("file.bin"))
-            let other = try await scope.add(server.url("other")) { $0.output = scope.folder.file("data/taken") }
+            let other = try await scope.add(server.url("other")) {
+                $0.output = scope.folder.file("data/taken")
+            }
             try scope.folder.write("data/there", "there")
             for (name, problem) in [
                 ("data/there", "exists"), ("data/taken", "job \(other) is going to write"),

@@ -11,8 +11,9 @@ import Testing
             defer { gate.open() }
             let server = try ScriptedServer { request, number in
                 switch request.path {
-                case "/expired": number == 0
-                    ? .object(Self.object, for: request).with(.cut(after: 150_000)) : Reply(403)
+                case "/expired":
+                    number == 0
+                        ? .object(Self.object, for: request).with(.cut(after: 150_000)) : Reply(403)
                 case "/wrong": .object(Self.object.changed(), for: request)
                 default: .object(Self.object, for: request)
                 }
@@ -45,8 +46,27 @@ import Testing
         try await withDesk { desk in
             let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
             let target = try desk.target()
-            try await desk.success("add", "-q", "-d", target, "--group", "a", server.url("one"), server.url("two"))
-            try await desk.success("add", "-q", "-d", target, "--group", "b", "--priority", "-5", server.url("three"))
+            try await desk.success(
+                "add",
+                "-q",
+                "-d",
+                target,
+                "--group",
+                "a",
+                server.url("one"),
+                server.url("two")
+            )
+            try await desk.success(
+                "add",
+                "-q",
+                "-d",
+                target,
+                "--group",
+                "b",
+                "--priority",
+                "-5",
+                server.url("three")
+            )
             try await desk.success("pause", "--group", "a")
             try await desk.success("pause", "--group", "a", "--state", "paused")
             let list = try await desk.json("list", "--group", "a")["jobs"].elements
