@@ -78,7 +78,9 @@ enum ManualPage {
         .Cm show
         a job,
         .Cm limit
-        one document of type \"limits\", and
+        one of type \"limits\" with running, running_is_live (whether it was set with
+        .Cm limit ) ,
+        per_host and hosts (host, running and running_is_live of each), and
         .Cm log
         one of type \"log\" with job, attempts and events.
         .Cm add

@@ -225,13 +225,15 @@ public actor Engine {
             ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
         let busy = Set(self.running.keys)
         let hostCounts = perHost
+        let spare = min(self.held.count, 16)
         let candidates = try await self.services.store.read { reader in
             try Scheduler.candidates(
                 reader,
                 wanted: wanted?.subtracting(busy),
                 running: hostCounts,
                 perHost: limits.perHost(of:),
-                limit: free
+                limit: free,
+                spare: spare
             )
         }
         let picks = Scheduler.choose(

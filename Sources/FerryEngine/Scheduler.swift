@@ -5,20 +5,23 @@ import FerryStore
 enum Scheduler {
     /// Queued jobs that may be chosen: the heads of each host's queue, or of the jobs that are wanted.
     ///
-    /// With `wanted` only those jobs. A host that runs as many jobs as `perHost` allows it is not looked at.
+    /// With `wanted` only those jobs. A host that runs as many jobs as `perHost` allows it is not looked at. Of each
+    /// other one `spare` more are given than may be chosen, in the place of those that are held.
     static func candidates(
         _ reader: Reader,
         wanted: Set<JobID>?,
         running: [String: Int],
         perHost: (String) -> Int,
-        limit: Int
+        limit: Int,
+        spare: Int
     ) throws -> [JobRecord] {
         if let wanted {
             guard !wanted.isEmpty else { return [] }
             return try reader.jobs(JobFilter(jobs: wanted.sorted(), states: [.queued]))
         }
         return try reader.queuedHosts().filter { running[$0, default: 0] < perHost($0) }.flatMap { host in
-            try reader.queuedHead(host: host, limit: min(limit, perHost(host) - running[host, default: 0]))
+            let free = min(limit, perHost(host) - running[host, default: 0])
+            return try reader.queuedHead(host: host, limit: free + spare)
         }
     }
 

@@ -77,7 +77,8 @@ import Testing
             ]
             let error = await #expect(throws: FerryError.self) { try await scope.engine.change(changes) }
             #expect(error?.exitStatus == .usage)
-            #expect(try await scope.engine.configuration.running == 16)
+            let running = try await scope.engine.configuration.running
+            #expect(running == 16)
         }
     }
 
