@@ -27,6 +27,10 @@ import Testing
         Case(["--state-dir=/s=t"]) { $0.stateDirectory = "/s=t" },
         Case(["--state-dir", "--on-demand"]) { $0.stateDirectory = "--on-demand" },
         Case(["--state-dir", "/s", "--state-dir", "/t"]) { $0.stateDirectory = "/t" },
+        Case(["--print-config", "--json"]) {
+            $0.printsConfiguration = true
+            $0.json = true
+        },
         Case(["--socket", "/p"]) { $0.socketPath = "/p" },
         Case(["--status-fd", "3"]) { $0.statusDescriptor = 3 },
         Case(["--status-fd=17", "--on-demand", "--socket=/p", "--state-dir", "/s"]) {
@@ -49,6 +53,7 @@ import Testing
         (["--status-fd", "99999999999"], "--status-fd needs a descriptor above 2, not \"99999999999\""),
         (["--on-demand=yes"], "--on-demand takes no value"),
         (["--on-demand="], "--on-demand takes no value"),
+        (["--json"], "--json goes with --print-config"),
         (["--frob"], "ferryd does not know \"--frob\"; see ferryd --help"),
         (["--frob=1"], "ferryd does not know \"--frob=1\"; see ferryd --help"),
         (["run"], "ferryd does not know \"run\"; see ferryd --help"),
@@ -58,7 +63,10 @@ import Testing
         #expect(throws: FerryError.usage(message)) { try ServiceOptions.parse(arguments) }
     }
 
-    @Test(arguments: ["--state-dir", "--socket", "--on-demand", "--status-fd", "--version", "--help"])
+    @Test(arguments: [
+        "--state-dir", "--socket", "--on-demand", "--status-fd", "--print-config", "--json", "--version",
+        "--help",
+    ])
     func `the help names each option`(_ name: String) {
         #expect(ServiceOptions.help.contains("  \(name) "))
     }
