@@ -10,8 +10,7 @@ public struct HostPattern: Hashable, Sendable {
     /// Reads a host; nil if it cannot be one.
     public init?(_ text: String) {
         let text = ASCII.lowercased(text)
-        let isAddress =
-            text.hasPrefix("[") || text.split(separator: ":", maxSplits: 2).count > 2 || text == "::"
+        let isAddress = text.utf8.count { $0 == UInt8(ascii: ":") } > 1
         let name: Substring
         let rest: Substring
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") {

@@ -24,6 +24,7 @@ import Testing
         ("+90s", now + .seconds(90)),
         ("+1h30m", now + .seconds(5_400)),
         ("+0s", now),
+        ("+1", now + .seconds(1)),
         ("1999-12-31", Timestamp(year: 1999, month: 12, day: 30, hour: 23)),
     ]
 
