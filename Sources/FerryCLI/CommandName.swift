@@ -1,8 +1,8 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit
     case resumeData = "resume-data"
-    case verify, doctor, version, help
+    case verify, config, doctor, version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -11,13 +11,14 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         case .show, .log: "JOB"
-        case .wait: "JOB..."
-        case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
         case .resumeData: "export JOB|import FILE"
         case .verify: "JOB|FILE"
         case .doctor: ""
+        case .wait: "JOB...|--group NAME"
+        case .set: "JOB..."
+        case .pause, .resume, .cancel, .retry, .remove: "JOB...|--group NAME|--state STATE|--all"
         case .help: "[COMMAND]"
         }
     }
@@ -41,6 +42,9 @@ enum CommandName: String, CaseIterable, Sendable {
         case .resumeData: "Write or take up what goes on with a stopped download"
         case .verify: "Check a finished file again"
         case .doctor: "Look for what is wrong, and repair it"
+        case .set: "Change jobs"
+        case .limit: "Show or set live limits"
+        case .config: "Show the settings and where each comes from"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -87,7 +91,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .wait:
             [
                 "Waits until each job has ended; the exit status tells how. It carries the jobs out where no "
-                    + "daemon does. A cancelled job counts as failed."
+                    + "daemon does. A cancelled job counts as failed. With --group it waits for the jobs that "
+                    + "'ferry list' shows of that group at that time."
             ]
         case .pause:
             [
@@ -127,6 +132,28 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "left files of uploads. Partial files that may be of use are listed and never removed. No "
                     + "service may work on the queue meanwhile. The exit status is 0 if all is well, 1 if "
                     + "problems remain, 12 if the database is damaged.",
+            ]
+        case .set:
+            [
+                "Changes jobs that are not final; what is so already is left so. A failed job is queued again. A "
+                    + "running job goes on with a new priority, group or number of attempts; for anything else it "
+                    + "stops and begins its next attempt with the change, which is no try.",
+                "A new URL is asked before the command answers, and refused if the file there does not prove to "
+                    + "be the same: it must have the same validator or size, and its bytes must be those that were "
+                    + "fetched last. Header fields stay with the server that they were given for.",
+            ]
+        case .limit:
+            [
+                "Shows the limits that hold, or sets them. They hold at once and are kept until they are set to "
+                    + "'default', which is what the configuration says.",
+                "Under a lower limit the newest jobs of the lowest priority go back to the queue, which is no "
+                    + "try. Those that could not go on later where they stopped end in their own time.",
+            ]
+        case .config:
+            [
+                "Prints every setting, its value, and where it comes from: built in, a file, or a variable. Where "
+                    + "the running service has another value, this is said. No service is started. What can be set "
+                    + "is described in ferry-config(5)."
             ]
         case .version:
             ["Prints the version of ferry. No service is started."]

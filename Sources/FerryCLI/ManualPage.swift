@@ -77,9 +77,13 @@ enum ManualPage {
         .Cm list
         prints one document of type \"list\" with jobs and counts,
         .Cm show
-        a job, and
+        a job,
+        .Cm limit
+        one of type \"limits\" with running, running_is_live (whether it was set with
+        .Cm limit ) ,
+        per_host and hosts (host, running and running_is_live of each), and
         .Cm log
-        one document of type \"log\" with job, attempts and events.
+        one of type \"log\" with job, attempts and events.
         .Cm add
         prints a job a line;
         .Cm get ,
@@ -203,13 +207,13 @@ enum ManualPage {
         switch command {
         case .get, .add: ".Ar URL ...\n"
         case .show, .log: ".Ar JOB\n"
-        case .wait: ".Ar JOB ...\n"
-        case .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .resumeData: ".Cm export Ar JOB | Cm import Ar FILE\n"
         case .verify: ".Ar JOB | FILE\n"
         case .doctor: ""
+        case .set: ".Ar JOB ...\n"
+        case .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 
@@ -217,13 +221,15 @@ enum ManualPage {
         switch command {
         case .get, .add: " Ar URL ..."
         case .show, .log: " Ar JOB"
-        case .wait: " Ar JOB ..."
-        case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
         case .resumeData: " Cm export Ar JOB | Cm import Ar FILE"
         case .verify: " Ar JOB | FILE"
         case .doctor: ""
+        case .wait: " Ar JOB ... | Fl -group Ar NAME"
+        case .set: " Ar JOB ..."
+        case .pause, .resume, .cancel, .retry, .remove:
+            " Ar JOB ... | Fl -group Ar NAME | Fl -state Ar STATE | Fl -all"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 

@@ -1,9 +1,9 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
-    case checksum, sizeLimit, compressed, remoteTime
     case redact, resumeData, repair, startOver
-    case untilEmpty, keepPartial, timeout, state, host, limit, old, all
+    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
+    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
     case json, quiet, verbose, color, stateDirectory, help, version, manual
 }
 
@@ -31,6 +31,16 @@ enum ValueKind: Equatable, Sendable {
     case checksum
     /// A number of bytes such as `10M`.
     case size
+    /// The name of a group.
+    case group
+    /// A number from -100 to 100.
+    case priority
+    /// A point in time, `HH:MM`, `+8h`, a date or RFC 3339.
+    case time
+    /// A host, `name` or `name:port`.
+    case host
+    /// A number from 1 to 1000, or `default`.
+    case limit
 }
 
 /// One option: the single source for parser, help, manual and list files.
@@ -94,6 +104,7 @@ struct CommandOption: Sendable {
 /// All options of all commands.
 enum OptionTable {
     private static let transfers: [CommandName] = [.get, .add]
+    private static let changeable = Self.transfers + [.set]
     private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
     private static let stateWords = [
         "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
@@ -111,7 +122,7 @@ enum OptionTable {
             kind: .file,
             key: "output",
             aria2: "out",
-            commands: Self.transfers,
+            commands: Self.changeable,
             help: "Write to FILE; its folder must exist."
         ),
         CommandOption(
@@ -145,14 +156,14 @@ enum OptionTable {
             key: "header",
             aria2: "header",
             repeats: true,
-            commands: Self.transfers,
+            commands: Self.changeable,
             help: "Send this header field; may be given more than once."
         ),
         CommandOption(
             .allowHTTP,
             "allow-http",
             key: "allow_http",
-            commands: Self.transfers + [.resumeData],
+            commands: Self.changeable + [.resumeData],
             help: "Allow plain http, which anybody on the way can read and change."
         ),
         CommandOption(
@@ -172,7 +183,7 @@ enum OptionTable {
             kind: .number,
             key: "attempts",
             aria2: "max-tries",
-            commands: Self.transfers,
+            commands: Self.changeable,
             help: "Give up after N tries in all; 0 means no limit."
         ),
         CommandOption(
@@ -212,9 +223,46 @@ enum OptionTable {
             commands: Self.transfers,
             help: "Give the file the date that the server names."
         ),
+        CommandOption(
+            .group,
+            "group",
+            value: "NAME",
+            kind: .group,
+            key: "group",
+            commands: Self.changeable,
+            help: "Put the job into the group NAME, to watch and steer it together with others."
+        ),
+        CommandOption(
+            .priority,
+            "priority",
+            value: "N",
+            kind: .priority,
+            key: "priority",
+            commands: Self.changeable,
+            help: "Run before jobs of a lower N, which is from -100 to 100; without it N is 0."
+        ),
+        CommandOption(
+            .notBefore,
+            "not-before",
+            value: "TIME",
+            kind: .time,
+            key: "not_before",
+            commands: Self.changeable,
+            help:
+                "Wait until TIME: HH:MM or a date in local time, +DURATION such as +8h, or RFC 3339. A time that "
+                + "has passed is no wait."
+        ),
     ]
 
     private static let selection: [CommandOption] = [
+        CommandOption(
+            .url,
+            "url",
+            value: "URL",
+            kind: .text,
+            commands: [.set],
+            help: "Fetch the rest from URL, if the file there proves to be the same."
+        ),
         CommandOption(
             .untilEmpty,
             "until-empty",
@@ -247,12 +295,41 @@ enum OptionTable {
                 + "words are separated by commas."
         ),
         CommandOption(
+            .ofGroup,
+            "group",
+            value: "NAME",
+            kind: .group,
+            repeats: true,
+            commands: [.list, .wait] + CommandName.steering,
+            help:
+                "Only jobs of the group NAME; may be given more than once, and together with --state, where there "
+                + "is one."
+        ),
+        CommandOption(
             .host,
             "host",
             value: "HOST",
-            kind: .text,
+            kind: .host,
             commands: [.list],
-            help: "Only jobs of this host."
+            help: "Only jobs of this host, on any port unless HOST is NAME:PORT."
+        ),
+        CommandOption(
+            .ofHost,
+            "host",
+            value: "HOST",
+            kind: .host,
+            commands: [.limit],
+            help: "The limits of this host, on each of its ports unless HOST is NAME:PORT."
+        ),
+        CommandOption(
+            .running,
+            "running",
+            value: "N",
+            kind: .limit,
+            commands: [.limit],
+            help:
+                "Run N jobs at once (with --host: of that host), from 1 to 1000, or as many as the configuration "
+                + "says (default)."
         ),
         CommandOption(
             .limit,
@@ -349,7 +426,10 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .resumeData, .verify, .doctor, .version],
+            commands: [
+                .get, .add, .run, .list, .show, .log, .wait, .limit, .resumeData, .verify, .config, .doctor,
+                .version,
+            ],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

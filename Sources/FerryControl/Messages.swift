@@ -81,6 +81,10 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case log(job: JobID)
     /// Steer jobs.
     case steer(action: SteerAction, selector: Selector, keepPartial: Bool)
+    /// Change jobs. A new URL is asked before this is answered, which may take as long as a server does.
+    case set(selector: Selector, changes: JobChanges)
+    /// Change live limits, none or all of them, and tell what holds; no changes just tell.
+    case limits(changes: [LimitChange])
     /// This client stands for these jobs: an on-demand service runs them while it stays.
     case attach(jobs: [JobID])
     /// This client stands for the whole queue.
@@ -91,6 +95,8 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case subscribe(jobs: [JobID]?, progress: Bool)
     /// Numbers of jobs by state.
     case counts
+    /// The settings that the service lives by.
+    case configuration
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
     /// Look for what is wrong with the queue, as far as that goes while it is worked on.
@@ -171,8 +177,10 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case job(JobDocument)
     /// To `log`.
     case log(job: JobDocument, attempts: [AttemptDocument], events: [EventDocument])
-    /// To `steer`. `running` says whether something will run the jobs.
+    /// To `steer` and `set`. `running` says whether something will run the jobs.
     case steered([SteeredJob], running: Bool)
+    /// To `limits`.
+    case limits(LimitsDocument)
     /// To `subscribe`.
     case subscribed([JobDocument])
     /// To `counts`.
@@ -181,6 +189,8 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case checked([Finding], damaged: Bool)
     /// To `exportResumeData`.
     case resumeData(ResumeData)
+    /// To `configuration`.
+    case configuration([SettingDocument])
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }

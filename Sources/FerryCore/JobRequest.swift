@@ -86,6 +86,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var compressed: Bool
     /// `--remote-time`: gives the file the server's date.
     public var remoteTime: Bool
+    /// `--not-before`: the job waits until then.
+    public var notBefore: Timestamp?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
 
@@ -109,6 +111,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
         remoteTime: Bool = false,
+        notBefore: Timestamp? = nil,
         upload: UploadOrder? = nil
     ) {
         self.kind = kind
@@ -129,6 +132,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.sizeLimitBytes = sizeLimitBytes
         self.compressed = compressed
         self.remoteTime = remoteTime
+        self.notBefore = notBefore
         self.upload = upload
     }
 }

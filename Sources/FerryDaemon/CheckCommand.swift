@@ -38,7 +38,7 @@ enum CheckCommand {
             findings: check.findings,
             damaged: check.isDamaged
         )
-        guard options.wantsJSON else {
+        guard options.json else {
             let lines = report.findings.map { FileName.display($0.line) + "\n" }
             return (lines.joined(), report.exitStatus)
         }

@@ -34,6 +34,8 @@ public enum FerryService {
                 let (text, result) = try CheckCommand.run(location, options)
                 self.print(text)
                 exit(result.rawValue)
+            } else if options.printsConfiguration {
+                try self.printConfiguration(options)
             } else {
                 try self.serve(options)
             }
@@ -50,6 +52,21 @@ public enum FerryService {
             let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
             guard count > 0 else { return }  // nothing can be done about a closed output
             rest = rest.dropFirst(count)
+        }
+    }
+
+    /// `ferryd --print-config`, which is `ferry config`.
+    private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
+        let environment = Self.environment()
+        let location = try Self.location(options, environment)
+        let report = ConfigurationReport(
+            configuration: try Configuration.load(environment: environment),
+            files: Configuration.paths(environment),
+            service: ConfigurationReport.Service.ask(location)
+        )
+        self.print(options.json ? report.json : report.text)
+        if !options.json, let note = report.note {
+            _ = "ferry: \(note)\n".withCString { write(2, $0, strlen($0)) }
         }
     }
 
@@ -82,27 +99,42 @@ public enum FerryService {
         setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
 
         let environment = Self.environment()
+        // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
+        let manager = ManagerVariables.take(environment)
+        ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
         let folder = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
-            : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
+            : ServiceLog(journal: manager.isJournal)
+        let notify = NotifySocket(options.onDemand ? nil : manager.notifySocket)
+        let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
             let configuration = try Configuration.load(environment: environment)
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,
                 onDemand: options.onDemand,
-                crashPoint: environment["FERRY_CRASH_POINT"],
+                environment: environment,
+                notify: notify,
                 log: log,
                 wake: { ferry_eventfd_signal(wakeDescriptor) }
             )
             try life.start()
+            let hasToReload = watch.end()
+            life.ready()
             Self.ready(options.statusDescriptor)
-            life.serve(signals: signalDescriptor, wake: wakeDescriptor, linger: Self.linger)
+            if hasToReload { life.reload() }
+            life.serve(
+                signals: signalDescriptor,
+                wake: wakeDescriptor,
+                linger: Self.linger,
+                watchdog: options.onDemand ? nil : manager.watchdog
+            )
             life.stop()
         } catch {
+            _ = watch.end()  // the process ends anyway
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }

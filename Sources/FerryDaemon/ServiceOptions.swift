@@ -16,10 +16,12 @@ struct ServiceOptions: Sendable, Equatable {
     var wantsRepair = false
     /// `--start-over`: with `--repair`, a damaged database is moved aside.
     var startsOver = false
-    /// `--json`: the report of a check as JSON.
-    var wantsJSON = false
     /// `--digest ALGO` and the file whose digest is to be printed.
     var digest: Digest?
+    /// `--print-config`: prints the settings instead of serving.
+    var printsConfiguration = false
+    /// `--json`: prints the settings, or the report of a check, as JSON.
+    var json = false
     /// `--version`.
     var wantsVersion = false
     /// `--help`.
@@ -46,8 +48,9 @@ struct ServiceOptions: Sendable, Equatable {
           --repair          the same, and put right what can be put right without guessing
           --start-over      with --repair: keep a damaged database aside and begin a new one
                             with the jobs that can still be read; the others are lost
-          --json            print the report of a check as JSON
           --digest ALGO FILE   print the digest of a file
+          --print-config    print the settings and where each comes from, then end
+          --json            print the settings or the report of a check as JSON
           --version         print the version
           --help            print this
 
@@ -72,13 +75,14 @@ struct ServiceOptions: Sendable, Equatable {
             case "--check": options.wantsCheck = true
             case "--repair": options.wantsRepair = true
             case "--start-over": options.startsOver = true
-            case "--json": options.wantsJSON = true
             case "--digest":
                 let name = try value()
                 guard let algorithm = DigestAlgorithm(userName: name), let path = rest.popFirst() else {
                     throw FerryError.usage("--digest needs an algorithm such as sha256, and a file")
                 }
                 options.digest = Digest(algorithm: algorithm, path: path)
+            case "--print-config": options.printsConfiguration = true
+            case "--json": options.json = true
             case "--version": options.wantsVersion = true
             case "--help", "-h": options.wantsHelp = true
             case "--state-dir": options.stateDirectory = try value()
@@ -95,6 +99,9 @@ struct ServiceOptions: Sendable, Equatable {
             if attached != nil { throw FerryError.usage("\(parts[0]) takes no value") }
         }
         if options.startsOver, !options.wantsRepair { throw FerryError.usage("--start-over needs --repair") }
+        if options.json, !options.printsConfiguration, !options.wantsCheck, !options.wantsRepair {
+            throw FerryError.usage("--json goes with --print-config, --check and --repair")
+        }
         return options
     }
 }

@@ -284,7 +284,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// Sends the request, follows redirects, and judges the head of the final answer.
-    private func ask(
+    func ask(
         _ plan: ResumeRequest,
         stored: RemoteObject?,
         conditions: [ResponseHead.Field]
@@ -351,7 +351,11 @@ struct DownloadTransfer: Sendable {
         var request = HTTPRequest(url: address.url, fields: fields)
         request.caFile = self.request.caFile
         request.decodes = self.request.compressed
-        request.tlsMinimum = self.services.configuration.tlsMinimum
+        let configuration = self.services.configuration
+        request.tlsMinimum = configuration.tlsMinimum
+        request.http2 = configuration.allowsHTTP2(address.origin.hostAndPort)
+        // With many transfers each gets less: their buffers are all the memory that grows with their number.
+        if configuration.running > 64 { request.bufferBytes = 32 * 1_024 }
         let proxy = self.request.proxy
         request.proxy = (address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
         request.noProxy = proxy.no
@@ -380,7 +384,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// The failure that a status stands for, with the server's own words.
-    private func refusal(_ answer: Answer) async throws -> TransferFailure {
+    func refusal(_ answer: Answer) async throws -> TransferFailure {
         let sink = MessageSink()
         answer.exchange.receive(into: sink)
         // However this body ends: the words are a courtesy, the status is the failure.

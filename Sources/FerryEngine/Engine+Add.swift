@@ -44,7 +44,8 @@ extension Engine {
     /// a URL that cannot be used, `.exists` for an `-o` that is taken.
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
         let now = self.services.time.now()
-        let checked = try requests.map { try self.check($0, at: now) }
+        let configuration = self.services.configuration
+        let checked = try requests.map { try Self.check($0, configuration, at: now) }
         try self.checkPlaces(checked)
         let calls = self.services.calls
         let (added, changes) = try await self.services.store.write { transaction in
@@ -58,7 +59,7 @@ extension Engine {
             return (added, changes)
         }
         self.services.crash.reach(.jobCommitted)
-        self.observer(changes)
+        self.tell(changes)
         return added
     }
 
@@ -67,7 +68,13 @@ extension Engine {
         await self.schedule()
     }
 
-    func check(_ request: JobRequest, at now: Timestamp) throws -> Checked {
+    /// Checks what can be checked of a request without the disk and the network.
+    static func check(
+        _ request: JobRequest,
+        _ configuration: EngineConfiguration,
+        at now: Timestamp
+    ) throws -> Checked {
+        try self.check(priority: request.priority, group: request.group)
         let parsed: URLParser.Parsed
         do throws(URLParser.Failure) {
             parsed = try URLParser.parse(request.url)
@@ -79,7 +86,7 @@ extension Engine {
         guard scheme == "http" || scheme == "https" else {
             throw FerryError.usage("the URL \(shown) has the scheme \(scheme); only https and http are known")
         }
-        let policy = self.services.configuration.transportPolicy(for: request)
+        let policy = configuration.transportPolicy(for: request)
         if let refusal = policy.refusal(of: parsed.address.origin) { throw FerryError.usage(refusal) }
         var stored = request
         stored.url = parsed.address.url
@@ -90,18 +97,27 @@ extension Engine {
                 BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? "")
             )
         }
-        let host = parsed.address.origin
         return Checked(
             request: stored,
             new: NewJob(
                 request: stored,
                 redactedURL: shown,
                 urlFingerprint: URLParser.fingerprint(parsed.address.url),
-                host: host.host.contains(":") ? "[\(host.host)]:\(host.port)" : "\(host.host):\(host.port)",
+                host: parsed.address.origin.hostAndPort,
                 createdAt: now
             ),
             place: request.output.map { DownloadTransfer.split($0) }
         )
+    }
+
+    /// Refuses a priority or a group that cannot be.
+    static func check(priority: Int?, group: String?) throws {
+        if let priority, !(-100...100).contains(priority) {
+            throw FerryError.usage("the priority must be a number from -100 to 100")
+        }
+        if let group, let problem = GroupName.problem(group) {
+            throw FerryError.usage("the name of the group \(problem)")
+        }
     }
 
     /// Looks at folders, before anything is queued.
@@ -241,6 +257,9 @@ extension Engine {
         if new.sizeLimitBytes != old.sizeLimitBytes { names.append("--size-limit") }
         if new.compressed != old.compressed { names.append("--compressed") }
         if new.remoteTime != old.remoteTime { names.append("--remote-time") }
+        if new.group != old.group { names.append("--group") }
+        if new.priority != old.priority { names.append("--priority") }
+        if new.notBefore != old.notBefore { names.append("--not-before") }
         guard !names.isEmpty else { return nil }
         return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"
     }

@@ -70,7 +70,7 @@ extension Engine {
         beside: String?
     ) async throws -> Added {
         let now = self.services.time.now()
-        let checked = try self.check(request, at: now)
+        let checked = try Self.check(request, self.services.configuration, at: now)
         try self.checkPlaces([checked])
         let same = try await self.services.store.read { reader in
             try reader.sameTransfer(

@@ -84,6 +84,13 @@ public final class Folder: Sendable {
         throw SystemError(errno: errno, action: "move to", path: other.path(of: name))
     }
 
+    /// Gives a file a second name, in a folder of the same file system; a name that is taken is an error.
+    public func link(_ from: String, to folder: Folder, as name: String) throws(SystemError) {
+        guard linkat(self.descriptor, from, folder.descriptor, name, 0) == 0 else {
+            throw SystemError(errno: errno, action: "link", path: folder.path(of: name))
+        }
+    }
+
     /// Removes a name; a name that is not there is fine.
     public func remove(_ name: String) throws(SystemError) {
         guard unlinkat(self.descriptor, name, 0) != 0, errno != ENOENT else { return }

@@ -279,8 +279,8 @@ import Testing
         (
             [
                 SteeredJob(id: JobID(rawValue: 1), state: .paused),
-                SteeredJob(id: JobID(rawValue: 2), state: .completed, error: "it is completed"),
-            ], .partlyFailed, "ferry: job 2: it is completed\n"
+                SteeredJob(id: JobID(rawValue: 2), state: .completed, error: "job 2 is completed"),
+            ], .partlyFailed, "ferry: job 2 is completed\n"
         ),
     ]
 

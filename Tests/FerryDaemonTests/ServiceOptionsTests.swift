@@ -27,10 +27,14 @@ import Testing
         Case(["--state-dir=/s=t"]) { $0.stateDirectory = "/s=t" },
         Case(["--state-dir", "--on-demand"]) { $0.stateDirectory = "--on-demand" },
         Case(["--state-dir", "/s", "--state-dir", "/t"]) { $0.stateDirectory = "/t" },
+        Case(["--print-config", "--json"]) {
+            $0.printsConfiguration = true
+            $0.json = true
+        },
         Case(["--socket", "/p"]) { $0.socketPath = "/p" },
         Case(["--check", "--json"]) {
             $0.wantsCheck = true
-            $0.wantsJSON = true
+            $0.json = true
         },
         Case(["--repair", "--start-over"]) {
             $0.wantsRepair = true
@@ -63,6 +67,7 @@ import Testing
         (["--start-over"], "--start-over needs --repair"),
         (["--digest", "sha256"], "--digest needs an algorithm such as sha256, and a file"),
         (["--digest", "crc", "/f"], "--digest needs an algorithm such as sha256, and a file"),
+        (["--json"], "--json goes with --print-config, --check and --repair"),
         (["--frob"], "ferryd does not know \"--frob\"; see ferryd --help"),
         (["--frob=1"], "ferryd does not know \"--frob=1\"; see ferryd --help"),
         (["run"], "ferryd does not know \"run\"; see ferryd --help"),
@@ -73,8 +78,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "--check", "--repair", "--start-over", "--json", "--digest", "--state-dir", "--socket", "--on-demand",
-        "--status-fd", "--version", "--help",
+        "--check", "--repair", "--start-over", "--digest", "--state-dir", "--socket", "--on-demand",
+        "--status-fd", "--print-config", "--json", "--version", "--help",
     ])
     func `the help names each option`(_ name: String) {
         #expect(ServiceOptions.help.contains("  \(name) "))
