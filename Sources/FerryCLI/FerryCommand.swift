@@ -55,6 +55,7 @@ struct RunningCommand {
         case .get(let order): return try self.get(order)
         case .add(let order): return try self.add(order)
         case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
+        case .watch(let jobs, let groups): return try self.watch(jobs, groups: groups)
         case .wait(let jobs, let timeout): return try self.wait(jobs, timeout: timeout)
         case .list(let selector, let host, let limit, let includeOld):
             return try self.list(.list(selector: selector, host: host, limit: limit, includeOld: includeOld))

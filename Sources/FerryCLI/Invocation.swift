@@ -11,6 +11,7 @@ enum Invocation: Sendable {
     case list(selector: Selector, host: String?, limit: Int?, includeOld: Bool)
     case show(JobID)
     case log(JobID)
+    case watch([JobID], groups: [String])
     case wait([JobID], timeout: Duration?)
     case steer(SteerAction, Selector, keepPartial: Bool)
     case version
@@ -43,6 +44,12 @@ enum Invocation: Sendable {
             )
         case .show: self = .show(try Self.oneJob(arguments))
         case .log: self = .log(try Self.oneJob(arguments))
+        case .watch:
+            let (jobs, groups) = (try Self.jobs(arguments), arguments.values(.group))
+            guard jobs.isEmpty || groups.isEmpty else {
+                throw .usage("ferry watch takes numbers of jobs or --group, not both")
+            }
+            self = .watch(jobs, groups: groups)
         case .wait:
             let jobs = try Self.jobs(arguments)
             guard !jobs.isEmpty else { throw .usage("ferry wait needs the number of a job") }

@@ -198,7 +198,7 @@ enum ManualPage {
         case .get, .add: ".Ar URL ...\n"
         case .show, .log: ".Ar JOB\n"
         case .wait: ".Ar JOB ...\n"
-        case .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .watch, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
         case .run, .daemon, .list, .version: ""
         }
@@ -209,6 +209,7 @@ enum ManualPage {
         case .get, .add: " Ar URL ..."
         case .show, .log: " Ar JOB"
         case .wait: " Ar JOB ..."
+        case .watch: " Op Ar JOB ... | Fl -group Ar NAME"
         case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
         case .help: " Op Ar COMMAND"
         case .run, .daemon, .list, .version: ""

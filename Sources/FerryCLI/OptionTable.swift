@@ -2,7 +2,7 @@
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
     case checksum, sizeLimit, compressed, remoteTime
-    case untilEmpty, keepPartial, timeout, state, host, limit, old, all
+    case untilEmpty, keepPartial, timeout, state, group, host, limit, old, all
     case json, quiet, verbose, color, stateDirectory, help, version, manual
 }
 
@@ -246,6 +246,15 @@ enum OptionTable {
                 + "words are separated by commas."
         ),
         CommandOption(
+            .group,
+            "group",
+            value: "NAME",
+            kind: .text,
+            repeats: true,
+            commands: [.watch],
+            help: "Only jobs of this group; may be given more than once."
+        ),
+        CommandOption(
             .host,
             "host",
             value: "HOST",
@@ -279,7 +288,7 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .watch, .wait, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

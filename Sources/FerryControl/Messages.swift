@@ -89,6 +89,9 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     /// progress at most ten times a second if wanted. Answered with the jobs' present documents, so that
     /// nothing is missed in between.
     case subscribe(jobs: [JobID]?, progress: Bool)
+    /// Look at the queue, and be told when it changes and where running jobs stand; runs nothing. Asked again it
+    /// replaces what was asked before.
+    case watch(WatchQuery)
     /// Numbers of jobs by state.
     case counts
     /// End this on-demand service when it can; a daemon that starts asks so.
@@ -169,6 +172,8 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case steered([SteeredJob], running: Bool)
     /// To `subscribe`.
     case subscribed([JobDocument])
+    /// To `watch`.
+    case watched(WatchedDocument)
     /// To `counts`.
     case counts(CountsDocument)
     /// To `attach`, `attachAll`, `handOver`.
@@ -181,6 +186,8 @@ public enum ControlNotification: Codable, Sendable, Equatable {
     case event(EventDocument, job: JobDocument?)
     /// Where running jobs stand.
     case progress([ProgressDocument])
+    /// Something has changed since the last answer to `watch`; told once until it is asked again.
+    case changed
 }
 
 /// A failure that travels over the socket.
