@@ -186,10 +186,12 @@ import Testing
                 etaS: 8
             )
         }
-        #expect(state.take([progress(1)]))
+        let isKnown = state.take([progress(1)])
+        #expect(isKnown)
         #expect(state.jobs[JobID(rawValue: 1)]?.bytesDone == 50)
         #expect(state.rate == 7)
-        #expect(!state.take([progress(2), progress(3)]))
+        let areKnown = state.take([progress(2), progress(3)])
+        #expect(!areKnown)
         #expect(state.jobs[JobID(rawValue: 2)]?.bytesDone == 0)
     }
 

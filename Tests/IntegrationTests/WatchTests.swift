@@ -41,6 +41,11 @@ import Testing
                 if terminal in ready:
                     try: seen += os.read(terminal, 65536)
                     except OSError: pass
+        def service():
+            import socket
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(command[command.index('--state-dir') + 1] + '/control.sock')
+                return json.loads(connection.makefile().readline())['hello']['pid']
         def drain():
             global seen
             while select.select([terminal], [], [], 0)[0]:
@@ -55,6 +60,7 @@ import Testing
             kind, value = step
             if kind == 'keys': os.write(terminal, value.encode())
             if kind == 'signal': os.kill(pid, value)
+            if kind == 'service': os.kill(service(), value)
             if kind == 'size':
                 fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', value[1], value[0], 0, 0))
             if kind == 'see': more(lambda: value.encode() in seen or b'exited' in told or b'signalled' in told)
@@ -132,6 +138,98 @@ import Testing
             #expect(seen["text"].text?.contains("\u{1B}[?1049h") == true)
             #expect(seen["ending"].text == "exited")
             #expect(seen["echo"] == .bool(true))
+        }
+    }
+
+    @Test func `keys steer the jobs of the queue, and looking runs none`() async throws {
+        try await withDesk { desk in
+            try await desk.success("add", "http://127.0.0.1:9/one.bin", "http://127.0.0.1:9/two.bin")
+            let steps = #"""
+                [["see", "two.bin"], ["keys", "\u001b[B "], ["see", "job 1 paused"],
+                 ["keys", "Gc"], ["see", "y/n"], ["keys", "y"], ["see", "cancelled"], ["keys", "q"]]
+                """#
+            let seen = try await self.watch(desk, mark: "one.bin", steps: steps)
+            #expect(seen["ending"].text == "exited", "\(seen)")
+            #expect(try await desk.job(1)["state"] == .string("paused"))
+            #expect(try await desk.job(1)["attempt"].int == 0)
+            #expect(try await desk.job(2)["state"] == .string("cancelled"))
+        }
+    }
+
+    @Test func `the window's size is followed`() async throws {
+        try await withDesk { desk in
+            let steps = #"""
+                [["see", "nothing is queued"], ["forget", 0], ["size", [30, 4]], ["see", "too small"], ["forget", 0],
+                 ["size", [100, 30]], ["see", "nothing is queued"], ["keys", "q"]]
+                """#
+            let seen = try await self.watch(desk, mark: "q quit", steps: steps)
+            #expect(seen["ending"].text == "exited")
+        }
+    }
+
+    @Test func `when the service has gone the next one is looked at`() async throws {
+        try await withDesk { desk in
+            try await desk.success("add", "http://127.0.0.1:9/one.bin")
+            let steps = #"""
+                [["see", "one.bin"], ["forget", 0], ["service", 9], ["see", "this is the next one"], ["keys", "q"]]
+                """#
+            let seen = try await self.watch(desk, mark: "one.bin", steps: steps)
+            #expect(seen["ending"].text == "exited")
+            #expect(try await desk.job(1)["attempt"].int == 0)
+        }
+    }
+
+    /// Terminals that no screen fits on, and variables that ask for none.
+    @Test(
+        arguments: [
+            ((0, 0), [:]), ((39, 24), [:]), ((80, 5), [:]), ((80, 24), ["TERM": "dumb"]),
+            ((80, 24), ["TERM": ""]),
+        ] as [((Int, Int), [String: String])]
+    )
+    func `a terminal that cannot show a screen gets lines`(size: (Int, Int), environment: [String: String])
+        async throws
+    {
+        try await withDesk { desk in
+            try await desk.success("add", "http://127.0.0.1:9/one.bin")
+            try await desk.success("pause", "1")
+            let seen = try await self.watch(
+                desk,
+                size: size,
+                mark: "job 1: one.bin: paused",
+                steps: #"[["keys", "\u0003"]]"#,
+                environment: environment
+            )
+            #expect(seen["code"].int == Int64(SIGINT))
+            #expect(seen["text"].text?.contains("\u{1B}") == false)
+        }
+    }
+
+    @Test func `piped, and as JSON, it tells what happens until it is stopped`() async throws {
+        try await withDesk { desk in
+            try await desk.success("add", "http://127.0.0.1:9/one.bin")
+            let lines = try desk.start("watch")
+            let json = try desk.start("watch", "1", "--json")
+            try await desk.success("pause", "1")
+            // Asked until both have been told, for they may begin to look after the job was paused.
+            _ = try await lines.waitForLine { $0 == "job 1: one.bin: paused" }
+            try await desk.success("cancel", "1")
+            _ = try await lines.waitForLine { $0.contains("cancelled") }
+            let last = try await json.waitForLine { $0.contains(#""type":"job""#) }
+            #expect(try JSON(line: last + "\n")["state"] == .string("cancelled"))
+            for tool in [lines, json] {
+                tool.kill(SIGTERM)
+                #expect(try await tool.waitForExit().ending == .signalled(SIGTERM))
+            }
+        }
+    }
+
+    @Test func `a job that is not there is no screen`() async throws {
+        try await withDesk { desk in
+            for arguments in [["watch", "99"], ["watch", "99", "--json"]] {
+                expectRefusal(try await desk.ferry(arguments), status: 1, says: ["there is no job 99"])
+            }
+            expectRefusal(try await desk.ferry("watch", "1", "--group", "g"), status: 2, says: ["--group"])
+            expectRefusal(try await desk.ferry("watch", "x"), status: 2, says: ["'x'"])
         }
     }
 }

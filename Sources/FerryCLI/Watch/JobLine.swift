@@ -48,7 +48,7 @@ struct JobLine {
         guard job.state == .running else {
             line.add(" ")
             line.add(
-                Self.status(job, now: now),
+                Self.status(job, room: self.width - line.columns, now: now),
                 Look(color: JobText.color(job.state), isDim: job.state == .queued)
             )
             return line.cut(to: self.width)
@@ -72,8 +72,17 @@ struct JobLine {
         return line.cut(to: self.width)
     }
 
-    /// The state of a job that does not run, with all that there is to say.
-    static func status(_ job: JobDocument, now: Timestamp) -> String {
+    /// The state of a job that does not run, with all that there is to say; where that does not fit, a narrow room
+    /// has reason and countdown alone.
+    static func status(_ job: JobDocument, room: Int, now: Timestamp) -> String {
+        let whole = Self.status(job, now: now)
+        guard TextWidth.columns(whole) > room, room < 40, let reason = job.reason?.shown else { return whole }
+        guard job.state == .waiting else { return "\(job.state.rawValue): \(reason)" }
+        let left = job.retryAt.map { JobText.span(JobText.seconds(until: $0, now: now)) }
+        return left.map { "\(reason), \($0)" } ?? "waiting: \(reason)"
+    }
+
+    private static func status(_ job: JobDocument, now: Timestamp) -> String {
         switch job.state {
         case .completed: return "completed, \(JobText.size(job.bytesDone))"
         case .cancelled: return "cancelled"
@@ -83,7 +92,8 @@ struct JobLine {
         if job.state == .queued, job.priority != 0 { state += ", priority \(job.priority)" }
         var text = state + JobText.status(job, now: now).dropFirst(job.state.rawValue.count)
         if job.bytesDone > 0, job.state != .failed {
-            text += JobText.percent(job).map { ", \($0) % done" } ?? ", \(JobText.size(job.bytesDone)) done"
+            let percent = JobText.percent(job).map { "\($0) %" }
+            text += ", \(percent ?? JobText.size(job.bytesDone)) done"
         }
         return text
     }

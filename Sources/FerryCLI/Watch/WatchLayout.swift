@@ -160,6 +160,7 @@ struct WatchLayout {
     // MARK: The last line
 
     private var footer: StyledLine {
+        let place = StyledLine(self.state.cursor.map { "\($0 + 1)/\(self.state.rows.count)" } ?? "", .dim)
         var line = StyledLine()
         switch self.state.mode {
         case .filter:
@@ -191,14 +192,11 @@ struct WatchLayout {
                 line.add(" nothing runs these jobs; 'ferry run' does", Look(color: .yellow))
                 line.add("  ? help  q quit", .dim)
             } else {
-                line.add(
-                    self.width >= 78 ? Self.longKeys : self.width >= 50 ? Self.middleKeys : Self.shortKeys,
-                    .dim
-                )
+                let room = self.width - place.columns - 1
+                let keys = [Self.longKeys, Self.middleKeys, Self.shortKeys].first { $0.utf8.count <= room }
+                line.add(keys ?? "", .dim)
             }
-            if let cursor = self.state.cursor {
-                line.add(StyledLine("\(cursor + 1)/\(self.state.rows.count)", .dim), endingAt: self.width)
-            }
+            line.add(place, endingAt: self.width)
         }
         return line.cut(to: self.width)
     }
