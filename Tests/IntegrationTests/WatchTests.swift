@@ -195,7 +195,7 @@ import Testing
             let seen = try await self.watch(
                 desk,
                 size: size,
-                mark: "job 1: one.bin: paused",
+                mark: "one.bin: paused",
                 steps: #"[["keys", "\u0003"]]"#,
                 environment: environment
             )
@@ -211,7 +211,7 @@ import Testing
             let json = try desk.start("watch", "1", "--json")
             try await desk.success("pause", "1")
             // Asked until both have been told, for they may begin to look after the job was paused.
-            _ = try await lines.waitForLine { $0 == "job 1: one.bin: paused" }
+            _ = try await lines.waitForLine { $0 == "job 1: http://127.0.0.1:9/one.bin: paused" }
             try await desk.success("cancel", "1")
             _ = try await lines.waitForLine { $0.contains("cancelled") }
             let last = try await json.waitForLine { $0.contains(#""type":"job""#) }

@@ -24,7 +24,7 @@ struct JobLine {
         self.width = width
         self.number = numberColumns
         var room = max(0, width - 1 - numberColumns - 1 - Self.percentColumns - 1)
-        let name = min(max(12, room * 3 / 10), 48)
+        let name = min(max(12, room * 3 / 10), 60)
         func takes(_ columns: Int) -> Bool {
             guard room - columns - 1 >= name else { return false }
             room -= columns + 1
@@ -33,7 +33,7 @@ struct JobLine {
         self.rate = takes(Self.rateColumns)
         self.left = self.rate && takes(Self.leftColumns)
         self.sizes = self.left && width >= 110 && takes(Self.sizeColumns)
-        let bar = self.left ? min(60, room - name - 1) : 0
+        let bar = self.left ? room - name - 1 : 0
         self.bar = bar >= 8 ? bar : 0
         if self.bar > 0 { room -= self.bar + 1 }
         self.name = room
