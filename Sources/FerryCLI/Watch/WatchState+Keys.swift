@@ -96,11 +96,10 @@ extension WatchState {
 
     private mutating func setFilter(_ text: String) -> [Action] {
         guard text != self.filter else { return [] }
-        let wasPartial = self.isPartial || !self.filter.isEmpty
         self.filter = text
         self.arrange()
-        // Where all jobs are known, the service knows no more of them.
-        return wasPartial || !text.isEmpty && self.isPartial ? [.refresh] : []
+        // What is known is narrowed at once; the service may know more jobs that fit.
+        return [.refresh]
     }
 
     private mutating func pressInList(_ key: Key, now: Timestamp) -> [Action] {

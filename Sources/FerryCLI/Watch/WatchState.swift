@@ -219,13 +219,6 @@ struct WatchState: Sendable {
             || self.jobs.values.contains { !$0.state.isEnded && $0.retryAt != nil }
     }
 
-    /// Whether the service was not asked for everything that there is.
-    var isPartial: Bool {
-        var loaded: [JobState: Int] = [:]
-        for job in self.jobs.values { loaded[job.state, default: 0] += 1 }
-        return loaded.contains { $0.key != .running && $0.value >= self.limit }
-    }
-
     // MARK: The list
 
     /// Builds the lines of the list anew; the chosen line stays chosen wherever it goes.
