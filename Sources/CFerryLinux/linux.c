@@ -145,3 +145,9 @@ void ferry_hide_arguments(void) {
     size_t keep = strlen(first_argument);
     if (arguments_length > keep) memset(first_argument + keep, 0, arguments_length - keep);
 }
+
+int ferry_is_open_elsewhere(int fd) {
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? 1 : -1;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return 0;
+}

@@ -1,7 +1,8 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, watch, wait, pause, resume, cancel, retry, remove, version,
-        help
+    case get, add, run, daemon, list, show, log, watch, wait, pause, resume, cancel, retry, remove
+    case resumeData = "resume-data"
+    case verify, doctor, version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -15,6 +16,9 @@ enum CommandName: String, CaseIterable, Sendable {
         case .watch: "[JOB...]"
         case .wait: "JOB..."
         case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
+        case .resumeData: "export JOB|import FILE"
+        case .verify: "JOB|FILE"
+        case .doctor: ""
         case .help: "[COMMAND]"
         }
     }
@@ -36,6 +40,9 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
+        case .resumeData: "Write or take up what goes on with a stopped download"
+        case .verify: "Check a finished file again"
+        case .doctor: "Look for what is wrong, and repair it"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -106,6 +113,33 @@ enum CommandName: String, CaseIterable, Sendable {
             ["Queues failed jobs again, with what was fetched already. A job that waits is due now."]
         case .remove:
             ["Forgets jobs that have ended. Completed files stay where they are."]
+        case .resumeData:
+            [
+                "With export, writes a document (JSON) that holds all that is needed to go on with a download that "
+                    + "is not over, here or in another queue: the whole URL without user name and password, what "
+                    + "proves the remote object to be the same, and hashes of what was fetched. Header fields are "
+                    + "not in it. It goes to standard output or, with -o, to a file that only its owner can read.",
+                "With import, queues the download of such a document (- is standard input) and prints the number "
+                    + "of the job. The partial file is looked for in the folder of -d or else of the document, "
+                    + "beside the document, and where it was, and read back: what the hashes prove is not fetched "
+                    + "again. A partial in another folder is moved.",
+            ]
+        case .verify:
+            [
+                "Computes the digest of a completed job's file, or of any file, and compares it. An operand that "
+                    + "is a number is a job; write ./7 for a file of that name."
+            ]
+        case .doctor:
+            [
+                "Looks at the queue's database and files, the service and the machine, and prints one line for "
+                    + "each finding: ok, note or problem, and what helps. It works without a service and with a "
+                    + "damaged database.",
+                "With --repair it puts right what can be put right without guessing: counters, permissions, "
+                    + "indexes, offsets beyond the end of a partial, names and secrets of jobs that are over, "
+                    + "left files of uploads. Partial files that may be of use are listed and never removed. No "
+                    + "service may work on the queue meanwhile. The exit status is 0 if all is well, 1 if "
+                    + "problems remain, 12 if the database is damaged.",
+            ]
         case .version:
             ["Prints the version of ferry. No service is started."]
         case .help:

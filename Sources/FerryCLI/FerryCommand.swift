@@ -64,6 +64,11 @@ struct RunningCommand {
         case .steer(let action, let selector, let keepPartial):
             return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
         case .daemon: throw self.becomeService(try self.location())
+        case .cancel(let job, let file): return try self.cancel(job, resumeDataTo: file)
+        case .resumeData(let order): return try self.resumeData(order)
+        case .verify(let subject, let checksum): return try self.verify(subject, checksum)
+        case .doctor(let repair, let startOver):
+            return try self.doctor(repair: repair, startOver: startOver)
         case .version: return try self.version()
         case .help(let topic):
             self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)

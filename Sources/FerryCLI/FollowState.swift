@@ -84,6 +84,8 @@ struct FollowState {
             return known.isEmpty ? [] : [.progress(known)]
         case .changed:
             return []  // only a screen asks for it
+        case .overrun:
+            return []  // who follows subscribes again, and `begin` tells what has changed
         }
     }
 

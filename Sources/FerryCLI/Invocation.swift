@@ -14,6 +14,10 @@ enum Invocation: Sendable {
     case watch([JobID], groups: [String])
     case wait([JobID], timeout: Duration?)
     case steer(SteerAction, Selector, keepPartial: Bool)
+    case cancel(JobID, resumeData: String)
+    case resumeData(ResumeDataOrder)
+    case verify(VerifyOrder.Subject, Checksum)
+    case doctor(repair: Bool, startOver: Bool)
     case version
     case help(CommandName?)
     case manual
@@ -56,9 +60,32 @@ enum Invocation: Sendable {
             self = .wait(jobs, timeout: arguments.value(.timeout).flatMap(DurationText.parse))
         case .pause: self = try Self.steer(.pause, arguments)
         case .resume: self = try Self.steer(.resume, arguments)
-        case .cancel: self = try Self.steer(.cancel, arguments)
+        case .cancel:
+            if let file = arguments.value(.resumeData) {
+                guard arguments.operands.count == 1, !arguments.has(.state), !arguments.has(.all) else {
+                    throw .usage("--resume-data takes the number of one job")
+                }
+                self = .cancel(try Self.oneJob(arguments), resumeData: surroundings.absolute(file))
+            } else {
+                self = try Self.steer(.cancel, arguments)
+            }
         case .retry: self = try Self.steer(.retry, arguments)
         case .remove: self = try Self.steer(.remove, arguments)
+        case .resumeData: self = .resumeData(try ResumeDataOrder(arguments, in: surroundings))
+        case .verify:
+            guard let operand = arguments.operands.first, arguments.operands.count == 1 else {
+                throw .usage("ferry verify needs the number of one job, or one file")
+            }
+            guard let checksum = arguments.value(.checksum).flatMap({ Checksum(text: $0) }) else {
+                throw .usage("ferry verify needs --checksum ALGO:HEX")
+            }
+            self = .verify(JobID(operand).map { .job($0) } ?? .file(surroundings.absolute(operand)), checksum)
+        case .doctor:
+            try Self.refuseOperands(arguments)
+            guard !arguments.has(.startOver) || arguments.has(.repair) else {
+                throw .usage("--start-over needs --repair")
+            }
+            self = .doctor(repair: arguments.has(.repair), startOver: arguments.has(.startOver))
         case .version:
             try Self.refuseOperands(arguments)
             self = .version
@@ -182,7 +209,7 @@ struct TransferOrder: Sendable {
         self.destination = destination
     }
 
-    private static func caFile(_ given: String?, _ surroundings: Surroundings) throws(FerryError) -> String? {
+    static func caFile(_ given: String?, _ surroundings: Surroundings) throws(FerryError) -> String? {
         guard let given else {
             return surroundings.variable("CURL_CA_BUNDLE", "SSL_CERT_FILE").map { surroundings.absolute($0) }
         }

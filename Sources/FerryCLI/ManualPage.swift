@@ -41,6 +41,7 @@ enum ManualPage {
         page += ".Pp\nFields of an event:\n" + Self.list(JSONFields.event)
         page += ".Pp\nFields of a line about progress:\n" + Self.list(JSONFields.progress)
         page += ".Pp\nFields of an attempt:\n" + Self.list(JSONFields.attempt)
+        page += ".Pp\nFields of a finding:\n" + Self.list(JSONFields.finding)
         return page + Self.ending
     }
 
@@ -87,6 +88,11 @@ enum ManualPage {
         .Cm run
         print events and progress, and a last line of type \"job\" for each job that
         has ended.
+        .Cm doctor
+        prints one document of type \"doctor\" with state_dir, findings, problems (how
+        many remain) and damaged, and
+        .Cm verify
+        one of type \"verify\" with path, algorithm, expected, actual and matches.
         Every field is always there, null if unknown; times are in UTC as RFC 3339 has
         them.
 
@@ -199,6 +205,9 @@ enum ManualPage {
         case .show, .log: ".Ar JOB\n"
         case .wait: ".Ar JOB ...\n"
         case .watch, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .resumeData: ".Cm export Ar JOB | Cm import Ar FILE\n"
+        case .verify: ".Ar JOB | FILE\n"
+        case .doctor: ""
         case .help: ".Op Ar COMMAND\n"
         case .run, .daemon, .list, .version: ""
         }
@@ -211,6 +220,9 @@ enum ManualPage {
         case .wait: " Ar JOB ..."
         case .watch: " Op Ar JOB ... | Fl -group Ar NAME"
         case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
+        case .resumeData: " Cm export Ar JOB | Cm import Ar FILE"
+        case .verify: " Ar JOB | FILE"
+        case .doctor: ""
         case .help: " Op Ar COMMAND"
         case .run, .daemon, .list, .version: ""
         }

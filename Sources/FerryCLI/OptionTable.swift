@@ -2,6 +2,7 @@
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
     case checksum, sizeLimit, compressed, remoteTime
+    case redact, resumeData, repair, startOver
     case untilEmpty, keepPartial, timeout, state, group, host, limit, old, all
     case json, quiet, verbose, color, stateDirectory, help, version, manual
 }
@@ -99,7 +100,7 @@ enum OptionTable {
     ]
 
     /// The table, in the order of help.
-    static let all: [CommandOption] = Self.transfer + Self.selection + Self.common
+    static let all: [CommandOption] = Self.transfer + Self.selection + Self.care + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -151,7 +152,7 @@ enum OptionTable {
             .allowHTTP,
             "allow-http",
             key: "allow_http",
-            commands: Self.transfers,
+            commands: Self.transfers + [.resumeData],
             help: "Allow plain http, which anybody on the way can read and change."
         ),
         CommandOption(
@@ -161,7 +162,7 @@ enum OptionTable {
             kind: .file,
             key: "cacert",
             aria2: "ca-certificate",
-            commands: Self.transfers,
+            commands: Self.transfers + [.resumeData],
             help: "Trust the certificate authorities in FILE (PEM) in place of the system's."
         ),
         CommandOption(
@@ -284,11 +285,81 @@ enum OptionTable {
         ),
     ]
 
+    /// Those of `resume-data`, `verify` and `doctor`.
+    private static let care: [CommandOption] = [
+        CommandOption(
+            .resumeData,
+            "resume-data",
+            value: "FILE",
+            kind: .file,
+            commands: [.cancel],
+            help:
+                "Write the job's resume data to FILE first, and leave the partial file where it is; takes one job."
+        ),
+        CommandOption(
+            .output,
+            "output",
+            short: "o",
+            value: "FILE",
+            kind: .file,
+            commands: [.resumeData],
+            help: "With export: write to FILE, with mode 0600, in place of standard output."
+        ),
+        CommandOption(
+            .directory,
+            "dir",
+            short: "d",
+            value: "DIR",
+            kind: .folder,
+            commands: [.resumeData],
+            help: "With import: look for the partial in DIR, and let the file go there."
+        ),
+        CommandOption(
+            .redact,
+            "redact",
+            commands: [.resumeData],
+            help: "With export: leave out the query of the URL, which may be a secret."
+        ),
+        CommandOption(
+            .header,
+            "header",
+            short: "H",
+            value: "'NAME: VALUE'",
+            kind: .header,
+            repeats: true,
+            commands: [.resumeData],
+            help: "With import: send this header field; may be given more than once."
+        ),
+        CommandOption(
+            .checksum,
+            "checksum",
+            value: "ALGO:HEX",
+            kind: .checksum,
+            commands: [.verify],
+            help: "The digest that the file should have."
+        ),
+        CommandOption(
+            .repair,
+            "repair",
+            commands: [.doctor],
+            help: "Put right what can be put right without guessing."
+        ),
+        CommandOption(
+            .startOver,
+            "start-over",
+            commands: [.doctor],
+            help:
+                "With --repair: keep a damaged database aside and begin a new one with the jobs that can still be "
+                + "read; the others are lost."
+        ),
+    ]
+
     private static let common: [CommandOption] = [
         CommandOption(
             .json,
             "json",
             commands: [.get, .add, .run, .list, .show, .log, .watch, .wait, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .resumeData, .verify, .doctor, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

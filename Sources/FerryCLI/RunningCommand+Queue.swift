@@ -91,7 +91,7 @@ extension RunningCommand {
         return .success
     }
 
-    private func sayNothingRuns() {
+    func sayNothingRuns() {
         self.console.note(
             "nothing will run this yet, since no daemon works on the queue\n"
                 + "'ferry run' carries the queue out, and 'ferry daemon' keeps doing so"

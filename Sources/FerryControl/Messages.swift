@@ -96,6 +96,12 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case counts
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
+    /// Look for what is wrong with the queue, as far as that goes while it is worked on.
+    case check
+    /// The resume data of a download.
+    case exportResumeData(job: JobID)
+    /// Queue the job that goes on with resume data; `beside` is the folder that they lie in.
+    case importResumeData(document: ResumeData, request: JobRequest, beside: String?)
 }
 
 /// What became of one request for a download or upload in ``ControlRequest/add(requests:attach:)``.
@@ -176,6 +182,10 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case watched(WatchedDocument)
     /// To `counts`.
     case counts(CountsDocument)
+    /// To `check`.
+    case checked([Finding], damaged: Bool)
+    /// To `exportResumeData`.
+    case resumeData(ResumeData)
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }
@@ -188,6 +198,8 @@ public enum ControlNotification: Codable, Sendable, Equatable {
     case progress([ProgressDocument])
     /// Something has changed since the last answer to `watch`; told once until it is asked again.
     case changed
+    /// The client read too slowly, and events were left out; another `subscribe` tells how things stand.
+    case overrun
 }
 
 /// A failure that travels over the socket.

@@ -25,7 +25,18 @@ public enum FerryService {
             status = options.statusDescriptor
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
-            if !options.wantsHelp && !options.wantsVersion { try self.serve(options) }
+            if options.wantsHelp || options.wantsVersion { exit(ExitStatus.success.rawValue) }
+            if let digest = options.digest {
+                self.print(try DigestCommand.run(digest.algorithm, path: digest.path))
+            } else if options.wantsCheck || options.wantsRepair {
+                umask(0o077)
+                let location = try Self.location(options, Self.environment())
+                let (text, result) = try CheckCommand.run(location, options)
+                self.print(text)
+                exit(result.rawValue)
+            } else {
+                try self.serve(options)
+            }
             exit(ExitStatus.success.rawValue)
         } catch {
             self.report(error, to: status)
@@ -34,7 +45,12 @@ public enum FerryService {
     }
 
     private static func print(_ text: String) {
-        _ = text.withCString { write(1, $0, strlen($0)) }  // nothing can be done about a closed output
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }  // nothing can be done about a closed output
+            rest = rest.dropFirst(count)
+        }
     }
 
     /// Tells why the service could not start: on the status descriptor, else on standard error.

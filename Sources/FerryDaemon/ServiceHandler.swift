@@ -1,3 +1,4 @@
+import Dispatch
 import FerryControl
 import FerryCore
 import FerryEngine
@@ -8,6 +9,8 @@ struct ServiceHandler: ControlHandler {
     let engine: Engine
     let subscriptions: Subscriptions
     let onDemand: Bool
+    /// The queue that is served.
+    let location: QueueLocation
     /// Called when the number of clients changes, or the service is asked to end (`true`).
     let clientsChanged: @Sendable (_ endNow: Bool) -> Void
 
@@ -82,6 +85,27 @@ struct ServiceHandler: ControlHandler {
             }
             self.clientsChanged(true)
             return .done
+        case .check:
+            return await self.check()
+        case .exportResumeData(let id):
+            return .resumeData(try await self.engine.resumeData(of: id))
+        case .importResumeData(let document, let request, let beside):
+            let added = try await self.engine.importResumeData(document, request, beside: beside)
+            await self.engine.runAdded()
+            return .added([AddedJob(added)], running: await self.engine.runsAll)
+        }
+    }
+
+    /// Looks at what the service keeps on disk, on a thread of its own.
+    private func check() async -> ControlResponse {
+        let running = Set(await self.engine.progress().map(\.id))
+        let location = self.location
+        return await withCheckedContinuation { continuation in
+            DispatchQueue(label: "ferry.check").async {
+                var check = StateCheck(location, running: running, now: EngineTime.real.now())
+                check.run()
+                continuation.resume(returning: .checked(check.findings, damaged: check.isDamaged))
+            }
         }
     }
 
@@ -99,18 +123,7 @@ struct ServiceHandler: ControlHandler {
         } else {
             await self.engine.runAdded()
         }
-        let answers = added.map { item in
-            let outcome: AddedJob.Outcome =
-                switch item.outcome {
-                case .new: .new
-                case .same: .same
-                case .resumed: .resumed
-                case .alreadyComplete: .alreadyComplete
-                case .skipped: .skipped
-                }
-            return AddedJob(outcome: outcome, job: item.job.map { JobDocument($0) }, note: item.note)
-        }
-        return .added(answers, running: await self.engine.runsAll)
+        return .added(added.map { AddedJob($0) }, running: await self.engine.runsAll)
     }
 
     private func list(_ selector: Selector, host: String?, limit: Int?, includeOld: Bool) async throws

@@ -59,6 +59,7 @@ final class ServiceLife: Sendable {
                 engine: self.engine,
                 subscriptions: subscriptions,
                 onDemand: onDemand,
+                location: location,
                 clientsChanged: { endNow in
                     if endNow { hasToEnd.raise() }
                     wake()

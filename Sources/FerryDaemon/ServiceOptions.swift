@@ -10,10 +10,26 @@ struct ServiceOptions: Sendable, Equatable {
     var stateDirectory: String?
     /// `--socket P`: another place for the control socket.
     var socketPath: String?
+    /// `--check`: look at a queue that no service works on.
+    var wantsCheck = false
+    /// `--repair`: the same, and put right what is safe.
+    var wantsRepair = false
+    /// `--start-over`: with `--repair`, a damaged database is moved aside.
+    var startsOver = false
+    /// `--json`: the report of a check as JSON.
+    var wantsJSON = false
+    /// `--digest ALGO` and the file whose digest is to be printed.
+    var digest: Digest?
     /// `--version`.
     var wantsVersion = false
     /// `--help`.
     var wantsHelp = false
+
+    /// What `--digest` names.
+    struct Digest: Sendable, Equatable {
+        let algorithm: DigestAlgorithm
+        let path: String
+    }
 
     /// The text of `ferryd --help`.
     static let help = """
@@ -26,6 +42,12 @@ struct ServiceOptions: Sendable, Equatable {
           --socket PATH     the control socket, if not in its usual place
           --on-demand       run only the jobs of connected commands, end with the last one
           --status-fd N     write one line of JSON to this descriptor when ready, or why not
+          --check           look for what is wrong with a queue that no service works on
+          --repair          the same, and put right what can be put right without guessing
+          --start-over      with --repair: keep a damaged database aside and begin a new one
+                            with the jobs that can still be read; the others are lost
+          --json            print the report of a check as JSON
+          --digest ALGO FILE   print the digest of a file
           --version         print the version
           --help            print this
 
@@ -47,6 +69,16 @@ struct ServiceOptions: Sendable, Equatable {
             }
             switch String(parts[0]) {
             case "--on-demand": options.onDemand = true
+            case "--check": options.wantsCheck = true
+            case "--repair": options.wantsRepair = true
+            case "--start-over": options.startsOver = true
+            case "--json": options.wantsJSON = true
+            case "--digest":
+                let name = try value()
+                guard let algorithm = DigestAlgorithm(userName: name), let path = rest.popFirst() else {
+                    throw FerryError.usage("--digest needs an algorithm such as sha256, and a file")
+                }
+                options.digest = Digest(algorithm: algorithm, path: path)
             case "--version": options.wantsVersion = true
             case "--help", "-h": options.wantsHelp = true
             case "--state-dir": options.stateDirectory = try value()
@@ -62,6 +94,7 @@ struct ServiceOptions: Sendable, Equatable {
             }
             if attached != nil { throw FerryError.usage("\(parts[0]) takes no value") }
         }
+        if options.startsOver, !options.wantsRepair { throw FerryError.usage("--start-over needs --repair") }
         return options
     }
 }

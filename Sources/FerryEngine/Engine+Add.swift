@@ -28,7 +28,7 @@ extension Engine {
     }
 
     /// A request that has been checked, ready for the store.
-    private struct Checked: Sendable {
+    struct Checked: Sendable {
         let request: JobRequest
         let new: NewJob
         /// `-o`: folder and name to reserve.
@@ -67,7 +67,7 @@ extension Engine {
         await self.schedule()
     }
 
-    private func check(_ request: JobRequest, at now: Timestamp) throws -> Checked {
+    func check(_ request: JobRequest, at now: Timestamp) throws -> Checked {
         let parsed: URLParser.Parsed
         do throws(URLParser.Failure) {
             parsed = try URLParser.parse(request.url)
@@ -105,7 +105,7 @@ extension Engine {
     }
 
     /// Looks at folders, before anything is queued.
-    private func checkPlaces(_ checked: [Checked]) throws {
+    func checkPlaces(_ checked: [Checked]) throws {
         for item in checked {
             let directory = item.place?.directory ?? item.request.directory
             do throws(SystemError) {
@@ -116,7 +116,7 @@ extension Engine {
         }
     }
 
-    private static func accept(
+    static func accept(
         _ item: Checked,
         goOn: Bool,
         in transaction: Transaction,

@@ -70,6 +70,20 @@ public final class Folder: Sendable {
         throw SystemError(errno: errno, action: "rename to", path: self.path(of: name))
     }
 
+    /// Gives a file the same name in another folder; one that has that name there is never replaced.
+    ///
+    /// - Throws: ``SystemError``, EEXIST, or EXDEV if the other folder is on another file system.
+    public func move(_ name: String, to other: Folder) throws(SystemError) {
+        guard ferry_rename_noreplace(self.descriptor, name, other.descriptor, name) != 0 else { return }
+        if errno == EINVAL || errno == ENOSYS {
+            guard linkat(self.descriptor, name, other.descriptor, name, 0) == 0 else {
+                throw SystemError(errno: errno, action: "move to", path: other.path(of: name))
+            }
+            return try self.remove(name)
+        }
+        throw SystemError(errno: errno, action: "move to", path: other.path(of: name))
+    }
+
     /// Removes a name; a name that is not there is fine.
     public func remove(_ name: String) throws(SystemError) {
         guard unlinkat(self.descriptor, name, 0) != 0, errno != ENOENT else { return }

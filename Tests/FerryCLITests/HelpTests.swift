@@ -62,6 +62,8 @@ import Testing
         #expect(try Self.names(of: progress) == JSONFields.progress.map(\.name).sorted())
         let attempt = AttemptDocument(attempt: 1, beganAt: noon, offsetBytes: 0, receivedBytes: 0)
         #expect(try Self.names(of: attempt) == JSONFields.attempt.map(\.name).sorted())
+        let finding = Finding("disk", .ok, "enough")
+        #expect(try Self.names(of: finding) == JSONFields.finding.map(\.name).sorted())
     }
 
     /// The names of a flat document's fields, sorted.

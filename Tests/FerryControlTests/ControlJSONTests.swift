@@ -78,7 +78,8 @@ import Testing
                 includeOld: true
             ),
             .list(selector: Selector(), host: nil, limit: nil, includeOld: false),
-            .show(job: ids[0]), .log(job: ids[1]), .attach(jobs: ids), .attachAll, .counts, .handOver,
+            .show(job: ids[0]), .log(job: ids[1]), .attach(jobs: ids), .attachAll, .counts, .handOver, .check,
+            .exportResumeData(job: ids[0]),
             .subscribe(jobs: nil, progress: true), .subscribe(jobs: ids, progress: false),
         ]
         + SteerAction.allCases.map { .steer(action: $0, selector: Selector(all: true), keepPartial: true) }

@@ -28,6 +28,17 @@ import Testing
         Case(["--state-dir", "--on-demand"]) { $0.stateDirectory = "--on-demand" },
         Case(["--state-dir", "/s", "--state-dir", "/t"]) { $0.stateDirectory = "/t" },
         Case(["--socket", "/p"]) { $0.socketPath = "/p" },
+        Case(["--check", "--json"]) {
+            $0.wantsCheck = true
+            $0.wantsJSON = true
+        },
+        Case(["--repair", "--start-over"]) {
+            $0.wantsRepair = true
+            $0.startsOver = true
+        },
+        Case(["--digest", "SHA256", "/f"]) {
+            $0.digest = ServiceOptions.Digest(algorithm: .sha256, path: "/f")
+        },
         Case(["--status-fd", "3"]) { $0.statusDescriptor = 3 },
         Case(["--status-fd=17", "--on-demand", "--socket=/p", "--state-dir", "/s"]) {
             $0.statusDescriptor = 17
@@ -49,6 +60,9 @@ import Testing
         (["--status-fd", "99999999999"], "--status-fd needs a descriptor above 2, not \"99999999999\""),
         (["--on-demand=yes"], "--on-demand takes no value"),
         (["--on-demand="], "--on-demand takes no value"),
+        (["--start-over"], "--start-over needs --repair"),
+        (["--digest", "sha256"], "--digest needs an algorithm such as sha256, and a file"),
+        (["--digest", "crc", "/f"], "--digest needs an algorithm such as sha256, and a file"),
         (["--frob"], "ferryd does not know \"--frob\"; see ferryd --help"),
         (["--frob=1"], "ferryd does not know \"--frob=1\"; see ferryd --help"),
         (["run"], "ferryd does not know \"run\"; see ferryd --help"),
@@ -58,7 +72,10 @@ import Testing
         #expect(throws: FerryError.usage(message)) { try ServiceOptions.parse(arguments) }
     }
 
-    @Test(arguments: ["--state-dir", "--socket", "--on-demand", "--status-fd", "--version", "--help"])
+    @Test(arguments: [
+        "--check", "--repair", "--start-over", "--json", "--digest", "--state-dir", "--socket", "--on-demand",
+        "--status-fd", "--version", "--help",
+    ])
     func `the help names each option`(_ name: String) {
         #expect(ServiceOptions.help.contains("  \(name) "))
     }

@@ -74,6 +74,14 @@ void ferry_terminal_leave(void);
 int64_t ferry_filesystem_type(int fd);
 
 /*
+ * Whether anybody else has the file of fd open: 1 or 0, -1 where the file system cannot tell.
+ *
+ * Asks for a write lease and gives it back, which is granted only while no other descriptor of the file is open
+ * (fcntl(2), F_SETLEASE).
+ */
+int ferry_is_open_elsewhere(int fd);
+
+/*
  * Starts a program in a session of its own: descriptors 0 to 2 are /dev/null, status_fd becomes descriptor 3,
  * all above is closed, the signal mask is empty, the working directory is "/". Returns 0 or an errno value.
  */

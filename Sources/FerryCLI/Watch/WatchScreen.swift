@@ -212,7 +212,7 @@ struct WatchScreen {
         let now = monotonicMilliseconds()
         for entry in incoming {
             switch entry {
-            case .notification(.changed):
+            case .notification(.changed), .notification(.overrun):
                 self.refreshAt = min(self.refreshAt ?? .max, max(now, self.nextRefresh))
             case .notification(.progress(let progress)):
                 self.failures = 0
