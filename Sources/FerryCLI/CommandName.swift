@@ -1,6 +1,7 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, set, limit
+    case get, add, run, daemon, list, show, log, watch, wait
+    case pause, resume, cancel, retry, remove, set, limit
     case resumeData = "resume-data"
     case verify, config, doctor, version, help
 
@@ -13,6 +14,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .get, .add: "URL..."
         case .run, .daemon, .list, .limit, .config, .version: ""
         case .show, .log: "JOB"
+        case .watch: "[JOB...]"
         case .resumeData: "export JOB|import FILE"
         case .verify: "JOB|FILE"
         case .doctor: ""
@@ -33,6 +35,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .list: "List jobs, newest last"
         case .show: "Show all that is known about a job"
         case .log: "Show a job's history"
+        case .watch: "Watch the queue at work, and steer it with keys"
         case .wait: "Wait until jobs have ended"
         case .pause: "Stop jobs until they are resumed"
         case .resume: "Go on with paused jobs"
@@ -87,6 +90,16 @@ enum CommandName: String, CaseIterable, Sendable {
         case .log:
             [
                 "Prints every attempt of a job with its requests, and what happened to the job, in order of time."
+            ]
+        case .watch:
+            [
+                "Shows the queue, or these jobs, on the whole terminal: totals and a graph of the rate, then each "
+                    + "job with its bar, rate and time left, or with what it waits for and until when; groups "
+                    + "under headings of their own. Keys choose a job and pause, resume, retry or cancel it; ? "
+                    + "lists them. It only looks: no job runs because of it, and the queue goes on when it ends.",
+                "Where standard output is no terminal, or one below 40 columns or 6 lines, it prints plain lines "
+                    + "until it is stopped; with --json an object a line: events, progress, and each job that has "
+                    + "ended.",
             ]
         case .wait:
             [

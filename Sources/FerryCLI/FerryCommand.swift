@@ -56,6 +56,7 @@ struct RunningCommand {
         case .add(let order): return try self.add(order)
         case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
         case .wait(let selector, let timeout): return try self.wait(selector, timeout: timeout)
+        case .watch(let jobs, let groups): return try self.watch(jobs, groups: groups)
         case .list(let selector, let host, let limit, let includeOld):
             return try self.list(.list(selector: selector, host: host, limit: limit, includeOld: includeOld))
         case .show(let job): return try self.show(job)

@@ -13,6 +13,7 @@ enum Invocation: Sendable {
     case show(JobID)
     case log(JobID)
     case wait(Selector, timeout: Duration?)
+    case watch([JobID], groups: [String])
     case steer(SteerAction, Selector, keepPartial: Bool)
     case cancel(JobID, resumeData: String)
     case resumeData(ResumeDataOrder)
@@ -57,6 +58,12 @@ enum Invocation: Sendable {
             )
         case .show: self = .show(try Self.oneJob(arguments))
         case .log: self = .log(try Self.oneJob(arguments))
+        case .watch:
+            let (jobs, groups) = (try Self.jobs(arguments), arguments.values(.ofGroup))
+            guard jobs.isEmpty || groups.isEmpty else {
+                throw .usage("ferry watch takes numbers of jobs or --group, not both")
+            }
+            self = .watch(jobs, groups: groups)
         case .wait:
             let selector = Selector(jobs: try Self.jobs(arguments), groups: arguments.values(.ofGroup))
             guard selector.jobs.isEmpty != selector.groups.isEmpty else {

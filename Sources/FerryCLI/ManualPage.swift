@@ -211,7 +211,7 @@ enum ManualPage {
         case .verify: ".Ar JOB | FILE\n"
         case .doctor: ""
         case .set: ".Ar JOB ...\n"
-        case .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .watch, .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
         case .help: ".Op Ar COMMAND\n"
         case .run, .daemon, .list, .limit, .config, .version: ""
         }
@@ -221,6 +221,7 @@ enum ManualPage {
         switch command {
         case .get, .add: " Ar URL ..."
         case .show, .log: " Ar JOB"
+        case .watch: " Op Ar JOB ... | Fl -group Ar NAME"
         case .resumeData: " Cm export Ar JOB | Cm import Ar FILE"
         case .verify: " Ar JOB | FILE"
         case .doctor: ""

@@ -300,7 +300,7 @@ enum OptionTable {
             value: "NAME",
             kind: .group,
             repeats: true,
-            commands: [.list, .wait] + CommandName.steering,
+            commands: [.list, .watch, .wait] + CommandName.steering,
             help:
                 "Only jobs of the group NAME; may be given more than once, and together with --state, where there "
                 + "is one."
@@ -427,8 +427,8 @@ enum OptionTable {
             .json,
             "json",
             commands: [
-                .get, .add, .run, .list, .show, .log, .wait, .limit, .resumeData, .verify, .config, .doctor,
-                .version,
+                .get, .add, .run, .list, .show, .log, .watch, .wait, .limit, .resumeData, .verify, .config,
+                .doctor, .version,
             ],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),

@@ -93,6 +93,9 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     /// progress at most ten times a second if wanted. Answered with the jobs' present documents, so that
     /// nothing is missed in between.
     case subscribe(jobs: [JobID]?, progress: Bool)
+    /// Look at the queue, and be told when it changes and where running jobs stand; runs nothing. Asked again it
+    /// replaces what was asked before.
+    case watch(WatchQuery)
     /// Numbers of jobs by state.
     case counts
     /// The settings that the service lives by.
@@ -183,6 +186,8 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case limits(LimitsDocument)
     /// To `subscribe`.
     case subscribed([JobDocument])
+    /// To `watch`.
+    case watched(WatchedDocument)
     /// To `counts`.
     case counts(CountsDocument)
     /// To `check`.
@@ -201,6 +206,8 @@ public enum ControlNotification: Codable, Sendable, Equatable {
     case event(EventDocument, job: JobDocument?)
     /// Where running jobs stand.
     case progress([ProgressDocument])
+    /// Something has changed since the last answer to `watch`; told once until it is asked again.
+    case changed
     /// The client read too slowly, and events were left out; another `subscribe` tells how things stand.
     case overrun
 }

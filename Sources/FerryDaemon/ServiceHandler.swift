@@ -17,7 +17,7 @@ struct ServiceHandler: ControlHandler {
     let clientsChanged: @Sendable (_ endNow: Bool) -> Void
 
     /// How long ended jobs are listed without `--all`.
-    private static let recent = Duration.seconds(86_400)
+    static let recent = Duration.seconds(86_400)
 
     func clientJoined(_ client: ClientID) async {
         self.clientsChanged(false)
@@ -85,6 +85,8 @@ struct ServiceHandler: ControlHandler {
                     try await self.engine.jobs(JobFilter(states: JobState.allCases.filter { !$0.isEnded }))
                 }
             return .subscribed(snapshots.map { JobDocument($0) })
+        case .watch(let query):
+            return .watched(try await self.watch(query, client))
         case .counts:
             return .counts(try await self.counts())
         case .configuration:

@@ -113,7 +113,7 @@ extension Engine {
         try await self.services.store.read { try $0.counts() }
     }
 
-    private func progress(of id: JobID) -> Progress? {
+    func progress(of id: JobID) -> Progress? {
         guard let running = self.running[id] else { return nil }
         return Progress(
             id: id,

@@ -53,6 +53,23 @@ int ferry_terminal_columns(int fd);
 /* The rows of the terminal, 0 where fd is none. */
 int ferry_terminal_rows(int fd);
 
+/* What ferry_terminal_events tells. */
+enum { FERRY_TERMINAL_RESIZED = 1, FERRY_TERMINAL_LOST = 2 };
+
+/*
+ * Takes over a terminal: keys come one by one and unseen, and `enter` is written. The terminal is as before, and
+ * `leave` written, whenever the process leaves it: by ferry_terminal_leave, by exit(3), by a signal that ends it,
+ * a crash included, and while SIGTSTP stops it. Signals and resizes make the eventfd `wake` readable. For one
+ * terminal of a process. Returns 0, or -1 with errno.
+ */
+int ferry_terminal_enter(int input, int output, int wake, const char *enter, const char *leave);
+
+/* What happened since the last call: the size may differ, or what was drawn is lost. */
+int ferry_terminal_events(void);
+
+/* Gives the terminal back; may be repeated. */
+void ferry_terminal_leave(void);
+
 /* The type number of the file system of fd (f_type of statfs(2)), -1 on an error. */
 int64_t ferry_filesystem_type(int fd);
 
