@@ -1,6 +1,7 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, version, help
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove
+    case service, completions, version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -13,6 +14,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .show, .log: "JOB"
         case .wait: "JOB..."
         case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
+        case .service: "install|uninstall|status|print"
+        case .completions: "bash|zsh|fish"
         case .help: "[COMMAND]"
         }
     }
@@ -33,6 +36,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
+        case .service: "Install the service with systemd, or ask for it"
+        case .completions: "Print what makes a shell complete commands"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -93,6 +98,26 @@ enum CommandName: String, CaseIterable, Sendable {
             ["Queues failed jobs again, with what was fetched already. A job that waits is due now."]
         case .remove:
             ["Forgets jobs that have ended. Completed files stay where they are."]
+        case .service:
+            [
+                "install makes a unit of systemd for the ferryd that belongs to this ferry, enables and starts it, "
+                    + "and puts manual pages and completions where they are found; it says each thing that it does. "
+                    + "Run again, it brings all that up to date and allows further folders.",
+                "Without --system it is a unit of the user's own systemd for the user's own queue; with --linger it "
+                    + "starts with the machine and stays without a session.",
+                "With --system, as root, it is the machine's queue, and user and group ferry are made for it. Files "
+                    + "belong to user ferry and go only into folders that --allow-dir has named; root and members of "
+                    + "group ferry reach it with 'ferry --system'.",
+                "uninstall removes what install has made, and keeps the queue. status tells whether a service runs, "
+                    + "and never starts one. print prints the unit and changes nothing.",
+            ]
+        case .completions:
+            [
+                "Prints a script that makes the shell complete commands, options, their values and the numbers of "
+                    + "jobs. 'ferry service install' puts these in their places; by hand it is 'source <(ferry "
+                    + "completions bash)' or 'ferry completions fish | source', and for zsh a file _ferry in a folder "
+                    + "of fpath."
+            ]
         case .version:
             ["Prints the version of ferry. No service is started."]
         case .help:

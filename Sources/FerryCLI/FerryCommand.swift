@@ -16,7 +16,7 @@ public enum FerryCommand {
             console = Console(arguments, environment: environment)
             // Help is given even where the current folder is gone.
             let surroundings =
-                [.help, .version].contains(arguments.command)
+                [.help, .version, .completions].contains(arguments.command)
                 ? Surroundings(currentDirectory: "/", environment: environment, umask: 0)
                 : try Surroundings.current(environment)
             let command = try RunningCommand(arguments, surroundings: surroundings, console: console)
@@ -63,6 +63,10 @@ struct RunningCommand {
         case .steer(let action, let selector, let keepPartial):
             return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
         case .daemon: throw self.becomeService(try self.location())
+        case .service(let order): return try self.service(order)
+        case .completions(let shell):
+            self.console.out.write(shell.script)
+            return .success
         case .version: return try self.version()
         case .help(let topic):
             self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)
@@ -77,7 +81,7 @@ struct RunningCommand {
     func location() throws(FerryError) -> QueueLocation {
         try QueueLocation.resolve(
             stateDirectory: self.arguments.value(.stateDirectory),
-            system: false,
+            system: self.arguments.has(.system),
             environment: self.surroundings.environment,
             currentDirectory: self.surroundings.currentDirectory
         )
@@ -109,7 +113,10 @@ struct RunningCommand {
                 exitStatus: .noService
             )
         }
-        let words = ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
+        let words =
+            location.isSystem
+            ? ["ferryd", "--system"]
+            : ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
         var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
         defer { for pointer in pointers { free(pointer) } }
         pointers.append(nil)

@@ -13,6 +13,8 @@ enum Invocation: Sendable {
     case log(JobID)
     case wait([JobID], timeout: Duration?)
     case steer(SteerAction, Selector, keepPartial: Bool)
+    case service(ServiceOrder)
+    case completions(Shell)
     case version
     case help(CommandName?)
     case manual
@@ -52,6 +54,8 @@ enum Invocation: Sendable {
         case .cancel: self = try Self.steer(.cancel, arguments)
         case .retry: self = try Self.steer(.retry, arguments)
         case .remove: self = try Self.steer(.remove, arguments)
+        case .service: self = .service(try ServiceOrder(arguments, in: surroundings))
+        case .completions: self = .completions(try Shell(arguments))
         case .version:
             try Self.refuseOperands(arguments)
             self = .version
@@ -133,11 +137,12 @@ struct TransferOrder: Sendable {
         guard outputs.count <= 1 else {
             throw .usage("\(name) takes only one -o; use a command for each file")
         }
-        let destination = try Destination(
+        var destination = try Destination(
             output: outputs.first,
             directory: arguments.value(.directory),
             in: surroundings
         )
+        destination.isLeftToService = arguments.has(.system)
         guard outputs.isEmpty || arguments.operands.count == 1 else {
             throw .usage(
                 "-o names one file, but there are \(arguments.operands.count) URLs; -d DIR names a folder"
@@ -170,6 +175,9 @@ struct TransferOrder: Sendable {
                     remoteTime: arguments.has(.remoteTime)
                 )
             )
+        }
+        if destination.isLeftToService, destination.createsDirectory {
+            for index in requests.indices { requests[index].createsDirectory = true }
         }
         self.requests = requests
         self.destination = destination

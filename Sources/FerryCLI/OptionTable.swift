@@ -3,7 +3,8 @@ enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
     case checksum, sizeLimit, compressed, remoteTime
     case untilEmpty, keepPartial, timeout, state, host, limit, old, all
-    case json, quiet, verbose, color, stateDirectory, help, version, manual
+    case user, allowDirectory, linger
+    case json, quiet, verbose, color, stateDirectory, system, help, version, manual
 }
 
 /// What an option's value must be; the parser checks it.
@@ -93,13 +94,15 @@ struct CommandOption: Sendable {
 /// All options of all commands.
 enum OptionTable {
     private static let transfers: [CommandName] = [.get, .add]
-    private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
+    private static let clients = CommandName.allCases.filter {
+        ![.daemon, .completions, .version, .help].contains($0)
+    }
     private static let stateWords = [
         "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
     ]
 
     /// The table, in the order of help.
-    static let all: [CommandOption] = Self.transfer + Self.selection + Self.common
+    static let all: [CommandOption] = Self.transfer + Self.selection + Self.service + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -275,11 +278,37 @@ enum OptionTable {
         ),
     ]
 
+    private static let service: [CommandOption] = [
+        CommandOption(
+            .user,
+            "user",
+            commands: [.service],
+            help: "The service of the user's own queue; the default."
+        ),
+        CommandOption(
+            .allowDirectory,
+            "allow-dir",
+            value: "DIR",
+            kind: .folder,
+            repeats: true,
+            commands: [.service],
+            help:
+                "Let the machine's queue write in DIR and what lies below it, which is created if it is missing; "
+                + "may be given more than once."
+        ),
+        CommandOption(
+            .linger,
+            "linger",
+            commands: [.service],
+            help: "Let the user's services start with the machine and stay without a session."
+        ),
+    ]
+
     private static let common: [CommandOption] = [
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .service, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(
@@ -311,6 +340,12 @@ enum OptionTable {
             kind: .folder,
             commands: Self.clients + [.daemon],
             help: "Use the queue in DIR in place of the user's own."
+        ),
+        CommandOption(
+            .system,
+            "system",
+            commands: Self.clients + [.daemon],
+            help: "Use the machine's queue in place of the user's own."
         ),
         CommandOption(
             .help,
@@ -353,7 +388,9 @@ enum OptionTable {
     /// Whether an option may stand there; before the command only what concerns no single command may.
     private static func takes(_ option: CommandOption, _ command: CommandName?) -> Bool {
         guard let command else {
-            return [.json, .quiet, .verbose, .color, .stateDirectory, .help, .version].contains(option.id)
+            return [.json, .quiet, .verbose, .color, .stateDirectory, .system, .help, .version].contains(
+                option.id
+            )
         }
         return option.commands.contains(command)
     }

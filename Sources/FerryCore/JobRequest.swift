@@ -86,6 +86,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var compressed: Bool
     /// `--remote-time`: gives the file the server's date.
     public var remoteTime: Bool
+    /// `-d`: a folder that is missing is made, by the service in the machine's queue.
+    public var createsDirectory: Bool?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(

@@ -25,7 +25,8 @@ public enum FerryService {
             status = options.statusDescriptor
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
-            if !options.wantsHelp && !options.wantsVersion { try self.serve(options) }
+            if options.wantsManual { self.print(ServiceManual.text) }
+            if !options.wantsHelp && !options.wantsVersion && !options.wantsManual { try self.serve(options) }
             exit(ExitStatus.success.rawValue)
         } catch {
             self.report(error, to: status)
@@ -65,6 +66,14 @@ public enum FerryService {
         umask(0o077)
         setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
 
+        if options.system, geteuid() == 0 {
+            throw FerryError(
+                .noService,
+                "the machine's queue belongs to user ferry, and files must not be root's; 'systemctl start ferryd' "
+                    + "starts its service, and so does 'runuser -u ferry -- ferryd --system'",
+                exitStatus: .failed
+            )
+        }
         let environment = Self.environment()
         let location = try Self.location(options, environment)
         let folder = try Self.own(location, onDemand: options.onDemand)
@@ -73,7 +82,8 @@ public enum FerryService {
             ? ServiceLog(file: folder.path + "/ferryd.log")
             : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
         do throws(FerryError) {
-            let configuration = try Configuration.load(environment: environment)
+            var configuration = try Configuration.load(environment: environment)
+            configuration.engine.allowedFolders = options.limits.map { AllowedFolders($0) }
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,
@@ -103,12 +113,16 @@ public enum FerryService {
         }
         let location = try QueueLocation.resolve(
             stateDirectory: options.stateDirectory,
-            system: false,
+            system: options.system,
             environment: environment,
             currentDirectory: here ?? "/"
         )
         guard let socket = options.socketPath else { return location }
-        return try QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket)
+        return try QueueLocation(
+            stateDirectory: location.stateDirectory,
+            socketPath: socket,
+            isSystem: location.isSystem
+        )
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.

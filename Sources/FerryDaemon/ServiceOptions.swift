@@ -10,26 +10,63 @@ struct ServiceOptions: Sendable, Equatable {
     var stateDirectory: String?
     /// `--socket P`: another place for the control socket.
     var socketPath: String?
+    /// `--system`: the machine's queue.
+    var system = false
+    /// `--allow-dir D`, absolute: where files may go to.
+    var allowedFolders: [String] = []
     /// `--version`.
     var wantsVersion = false
     /// `--help`.
     var wantsHelp = false
+    /// `--man`.
+    var wantsManual = false
+
+    /// The options as help and manual tell them.
+    static let table: [(name: String, value: String?, help: String)] = [
+        ("--state-dir", "DIR", "The folder with the queue's state."),
+        ("--socket", "PATH", "The control socket, if not in its usual place."),
+        (
+            "--system", nil,
+            "Serve the machine's queue, /var/lib/ferry, for root and the members of the group of this process."
+        ),
+        (
+            "--allow-dir", "DIR",
+            "Let files go only into DIR and what lies below it; may be given more than once. The machine's queue "
+                + "writes nowhere without it."
+        ),
+        ("--on-demand", nil, "Run only the jobs of connected commands, and end with the last one."),
+        ("--status-fd", "N", "Write one line of JSON to this descriptor when ready, or why not."),
+        ("--version", nil, "Print the version."),
+        ("--help", nil, "Print a summary."),
+    ]
 
     /// The text of `ferryd --help`.
-    static let help = """
-        usage: ferryd [--state-dir DIR] [--socket PATH]
+    static var help: String {
+        var text = """
+            usage: ferryd [OPTION]...
 
-        The service of ferry: owns a queue of downloads and carries it out.
-        Without options it serves the caller's own queue and stays until it is stopped.
+            The service of ferry: owns a queue of downloads and carries it out.
+            Without options it serves the caller's own queue and stays until it is stopped.
 
-          --state-dir DIR   the folder with the queue's state
-          --socket PATH     the control socket, if not in its usual place
-          --on-demand       run only the jobs of connected commands, end with the last one
-          --status-fd N     write one line of JSON to this descriptor when ready, or why not
-          --version         print the version
-          --help            print this
 
-        """
+            """
+        for option in Self.table {
+            let usage = "  " + option.name + (option.value.map { " \($0)" } ?? "")
+            var line = usage + String(repeating: " ", count: max(2, 20 - usage.count))
+            for word in option.help.split(separator: " ") {
+                if line.count + 1 + word.count > 79 {
+                    text += line + "\n"
+                    line = String(repeating: " ", count: 20)
+                }
+                line += (line.last == " " ? "" : " ") + word
+            }
+            text += line + "\n"
+        }
+        return text + "\n"
+    }
+
+    /// Where files may go to; nil is anywhere.
+    var limits: [String]? { self.system || !self.allowedFolders.isEmpty ? self.allowedFolders : nil }
 
     /// Reads the arguments after the program's name.
     static func parse(_ arguments: [String]) throws(FerryError) -> ServiceOptions {
@@ -47,10 +84,18 @@ struct ServiceOptions: Sendable, Equatable {
             }
             switch String(parts[0]) {
             case "--on-demand": options.onDemand = true
+            case "--system": options.system = true
             case "--version": options.wantsVersion = true
             case "--help", "-h": options.wantsHelp = true
+            case "--man": options.wantsManual = true
             case "--state-dir": options.stateDirectory = try value()
             case "--socket": options.socketPath = try value()
+            case "--allow-dir":
+                let folder = try value()
+                guard folder.hasPrefix("/") else {
+                    throw FerryError.usage("--allow-dir needs an absolute path, not \"\(folder)\"")
+                }
+                options.allowedFolders.append(folder)
             case "--status-fd":
                 let text = try value()
                 guard let number = Int32(text), number > 2 else {

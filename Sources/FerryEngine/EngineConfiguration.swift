@@ -1,4 +1,5 @@
 public import FerryCore
+public import FerryFiles
 public import FerryHTTP
 
 /// What the configuration file says about transfers; the defaults are the built-in ones.
@@ -17,6 +18,9 @@ public struct EngineConfiguration: Sendable, Equatable {
     public var tlsMinimum = HTTPRequest.TLSMinimum.v12
     /// `history.keep`: how long ended jobs stay listed.
     public var historyKeep: Duration = .seconds(90 * 86_400)
+
+    /// `--allow-dir`: the only folders that files may go to; nil is anywhere. Holds as long as the engine lives.
+    public var allowedFolders: AllowedFolders?
 
     /// The built-in defaults.
     public init() {}
