@@ -88,6 +88,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var remoteTime: Bool
     /// `-d`: a folder that is missing is made, by the service in the machine's queue.
     public var createsDirectory: Bool?
+    /// What an upload sends; nil for downloads.
+    public var upload: UploadOrder?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(
@@ -108,7 +110,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
         checksum: Checksum? = nil,
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
-        remoteTime: Bool = false
+        remoteTime: Bool = false,
+        upload: UploadOrder? = nil
     ) {
         self.kind = kind
         self.url = url
@@ -128,5 +131,6 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.sizeLimitBytes = sizeLimitBytes
         self.compressed = compressed
         self.remoteTime = remoteTime
+        self.upload = upload
     }
 }
