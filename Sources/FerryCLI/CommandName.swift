@@ -1,6 +1,6 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove
+    case get, add, run, daemon, list, show, log, wait, pause, resume, cancel, retry, remove, config
     case service, completions, version, help
 
     /// Those that steer jobs.
@@ -10,7 +10,7 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         case .show, .log: "JOB"
         case .wait: "JOB..."
         case .pause, .resume, .cancel, .retry, .remove: "JOB...|--state STATE|--all"
@@ -36,6 +36,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
+        case .config: "Show the settings and where each comes from"
         case .service: "Install the service with systemd, or ask for it"
         case .completions: "Print what makes a shell complete commands"
         case .version: "Print the version"
@@ -117,6 +118,11 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "jobs. 'ferry service install' puts these in their places; by hand it is 'source <(ferry "
                     + "completions bash)' or 'ferry completions fish | source', and for zsh a file _ferry in a folder "
                     + "of fpath."
+        case .config:
+            [
+                "Prints every setting, its value, and where it comes from: built in, a file, or a variable. Where "
+                    + "the running service has another value, this is said. No service is started. What can be set "
+                    + "is described in ferry-config(5)."
             ]
         case .version:
             ["Prints the version of ferry. No service is started."]

@@ -62,7 +62,9 @@ struct RunningCommand {
         case .log(let job): return try self.log(job)
         case .steer(let action, let selector, let keepPartial):
             return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
-        case .daemon: throw self.becomeService(try self.location())
+        case .daemon:
+            throw self.replaceByService(Self.arguments(for: try self.location()))
+        case .config: throw self.showConfiguration(try self.location())
         case .service(let order): return try self.service(order)
         case .completions(let shell):
             self.console.out.write(shell.script)
@@ -99,31 +101,6 @@ struct RunningCommand {
             self.console.out.line("ferry \(ferryVersion)")
         }
         return .success
-    }
-
-    /// Replaces this process by the service.
-    ///
-    /// - Returns: Why that was not possible; else it does not return.
-    private func becomeService(_ location: QueueLocation) -> FerryError {
-        let candidates = ServiceLauncher.standard.candidates
-        guard let program = candidates.first(where: { access($0, X_OK) == 0 }) else {
-            return FerryError(
-                .noService,
-                "the service's program is missing; looked for \(candidates.joined(separator: " and "))",
-                exitStatus: .noService
-            )
-        }
-        let words =
-            location.isSystem
-            ? ["ferryd", "--system"]
-            : ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
-        var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
-        defer { for pointer in pointers { free(pointer) } }
-        pointers.append(nil)
-        _ = signal(SIGPIPE, SIG_DFL)
-        execv(program, pointers)
-        let problem = String(cString: strerror(errno))
-        return FerryError(.noService, "cannot run \(program): \(problem)", exitStatus: .noService)
     }
 }
 

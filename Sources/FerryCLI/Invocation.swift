@@ -8,6 +8,7 @@ enum Invocation: Sendable {
     case add(TransferOrder)
     case run(untilEmpty: Bool)
     case daemon
+    case config
     case list(selector: Selector, host: String?, limit: Int?, includeOld: Bool)
     case show(JobID)
     case log(JobID)
@@ -33,6 +34,9 @@ enum Invocation: Sendable {
         case .daemon:
             try Self.refuseOperands(arguments)
             self = .daemon
+        case .config:
+            try Self.refuseOperands(arguments)
+            self = .config
         case .list:
             try Self.refuseOperands(arguments)
             let limit = arguments.value(.limit).flatMap(OptionValue.number)

@@ -216,7 +216,7 @@ enum ManualPage {
         case .service: ".Cm install | uninstall | status | print\n"
         case .completions: ".Cm bash | zsh | fish\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 
@@ -229,7 +229,7 @@ enum ManualPage {
         case .service: " Cm install | uninstall | status | print"
         case .completions: " Cm bash | zsh | fish"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 

@@ -308,7 +308,7 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .service, .version],
+            commands: [.get, .add, .run, .list, .show, .log, .wait, .config, .service, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

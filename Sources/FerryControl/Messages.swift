@@ -91,6 +91,8 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case subscribe(jobs: [JobID]?, progress: Bool)
     /// Numbers of jobs by state.
     case counts
+    /// The settings that the service lives by.
+    case configuration
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
 }
@@ -171,6 +173,8 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case subscribed([JobDocument])
     /// To `counts`.
     case counts(CountsDocument)
+    /// To `configuration`.
+    case configuration([SettingDocument])
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }

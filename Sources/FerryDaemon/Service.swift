@@ -26,7 +26,13 @@ public enum FerryService {
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
             if options.wantsManual { self.print(ServiceManual.text) }
-            if !options.wantsHelp && !options.wantsVersion && !options.wantsManual { try self.serve(options) }
+            if !options.wantsHelp, !options.wantsVersion, !options.wantsManual {
+                if options.printsConfiguration {
+                    try self.printConfiguration(options)
+                } else {
+                    try self.serve(options)
+                }
+            }
             exit(ExitStatus.success.rawValue)
         } catch {
             self.report(error, to: status)
@@ -36,6 +42,21 @@ public enum FerryService {
 
     private static func print(_ text: String) {
         _ = text.withCString { write(1, $0, strlen($0)) }  // nothing can be done about a closed output
+    }
+
+    /// `ferryd --print-config`, which is `ferry config`.
+    private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
+        let environment = Self.environment()
+        let location = try Self.location(options, environment)
+        let report = ConfigurationReport(
+            configuration: try Configuration.load(environment: environment),
+            files: Configuration.paths(environment),
+            service: ConfigurationReport.Service.ask(location)
+        )
+        self.print(options.json ? report.json : report.text)
+        if !options.json, let note = report.note {
+            _ = "ferry: \(note)\n".withCString { write(2, $0, strlen($0)) }
+        }
     }
 
     /// Tells why the service could not start: on the status descriptor, else on standard error.
@@ -75,12 +96,17 @@ public enum FerryService {
             )
         }
         let environment = Self.environment()
+        // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
+        let manager = ManagerVariables.take(environment)
+        ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
         let folder = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
-            : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
+            : ServiceLog(journal: manager.isJournal)
+        let notify = NotifySocket(options.onDemand ? nil : manager.notifySocket)
+        let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
             var configuration = try Configuration.load(environment: environment)
             configuration.engine.allowedFolders = options.limits.map { AllowedFolders($0) }
@@ -88,15 +114,25 @@ public enum FerryService {
                 location: location,
                 configuration: configuration,
                 onDemand: options.onDemand,
-                crashPoint: environment["FERRY_CRASH_POINT"],
+                environment: environment,
+                notify: notify,
                 log: log,
                 wake: { ferry_eventfd_signal(wakeDescriptor) }
             )
             try life.start()
+            let hasToReload = watch.end()
+            life.ready()
             Self.ready(options.statusDescriptor)
-            life.serve(signals: signalDescriptor, wake: wakeDescriptor, linger: Self.linger)
+            if hasToReload { life.reload() }
+            life.serve(
+                signals: signalDescriptor,
+                wake: wakeDescriptor,
+                linger: Self.linger,
+                watchdog: options.onDemand ? nil : manager.watchdog
+            )
             life.stop()
         } catch {
+            _ = watch.end()  // the process ends anyway
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }

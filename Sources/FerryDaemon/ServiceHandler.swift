@@ -8,6 +8,8 @@ struct ServiceHandler: ControlHandler {
     let engine: Engine
     let subscriptions: Subscriptions
     let onDemand: Bool
+    /// The configuration as it was read last.
+    let configuration: @Sendable () -> Configuration
     /// Called when the number of clients changes, or the service is asked to end (`true`).
     let clientsChanged: @Sendable (_ endNow: Bool) -> Void
 
@@ -74,6 +76,10 @@ struct ServiceHandler: ControlHandler {
             return .subscribed(snapshots.map { JobDocument($0) })
         case .counts:
             return .counts(try await self.counts())
+        case .configuration:
+            return .configuration(
+                self.configuration().documents(effective: await self.engine.configuration)
+            )
         case .handOver:
             guard self.onDemand else {
                 throw FerryError(.busy, "a daemon serves this queue already", exitStatus: .noService)

@@ -10,6 +10,10 @@ struct ServiceOptions: Sendable, Equatable {
     var stateDirectory: String?
     /// `--socket P`: another place for the control socket.
     var socketPath: String?
+    /// `--print-config`: prints the settings instead of serving.
+    var printsConfiguration = false
+    /// `--json`: prints them as JSON.
+    var json = false
     /// `--system`: the machine's queue.
     var system = false
     /// `--allow-dir D`, absolute: where files may go to.
@@ -36,6 +40,8 @@ struct ServiceOptions: Sendable, Equatable {
         ),
         ("--on-demand", nil, "Run only the jobs of connected commands, and end with the last one."),
         ("--status-fd", "N", "Write one line of JSON to this descriptor when ready, or why not."),
+        ("--print-config", nil, "Print the settings and where each comes from, then end."),
+        ("--json", nil, "Print them as JSON."),
         ("--version", nil, "Print the version."),
         ("--help", nil, "Print a summary."),
     ]
@@ -84,6 +90,8 @@ struct ServiceOptions: Sendable, Equatable {
             }
             switch String(parts[0]) {
             case "--on-demand": options.onDemand = true
+            case "--print-config": options.printsConfiguration = true
+            case "--json": options.json = true
             case "--system": options.system = true
             case "--version": options.wantsVersion = true
             case "--help", "-h": options.wantsHelp = true
@@ -106,6 +114,9 @@ struct ServiceOptions: Sendable, Equatable {
                 throw FerryError.usage("ferryd does not know \"\(argument)\"; see ferryd --help")
             }
             if attached != nil { throw FerryError.usage("\(parts[0]) takes no value") }
+        }
+        if options.json, !options.printsConfiguration {
+            throw FerryError.usage("--json goes with --print-config")
         }
         return options
     }

@@ -41,7 +41,7 @@ extension DownloadTransfer {
     /// Lets the body flow into the partial until it ends, with checkpoints.
     ///
     /// Whatever happens, all that was taken is durable and committed when this returns or throws, unless the
-    /// disk itself refuses. The first byte that is not there yet goes to the partial's durable end.
+    /// disk itself refuses or a stop leaves no time. The first byte that is not there yet goes to the partial's durable end.
     func receive(_ exchange: Exchange, into partial: PartialFile, _ plan: BodyPlan) async throws -> BodyEnd {
         let (ticks, tick) = AsyncStream.makeStream(of: Checkpoint.self, bufferingPolicy: .bufferingNewest(1))
         let offset = partial.durable
@@ -97,10 +97,13 @@ extension DownloadTransfer {
     /// Records the date of a partial that is left alone for now, so that a later change of it is noticed.
     private func settle(_ partial: PartialFile) async throws {
         let file = partial.file
-        let settled = try await self.services.disk.run {
+        let services = self.services
+        let settled = try await self.services.disk.run { () -> Int64? in
+            guard !services.isTooLateToSync else { return nil }
             try file.sync()  // the date as well: a power cut must not make it look changed
             return try file.identity().modifiedNanoseconds
         }
+        guard let settled else { return }
         var record = partial.record
         record.settledNs = settled
         try await self.services.store.write { [record] in try $0.save(record) }
@@ -205,15 +208,20 @@ extension DownloadTransfer {
         let written = kind == .taken ? await sink.flush() : sink.writtenEnd
         guard written > before else { return sink.setDurable(before) }
         self.services.crash.reach(.written)
-        try await self.services.disk.run {
+        let services = self.services
+        let isDurable = try await self.services.disk.run {
+            // Looked at when the turn has come: others may have used up the time.
+            guard !services.isTooLateToSync else { return false }
             do {
                 try file.syncData()
+                return true
             } catch {
                 // The kernel has marked the pages clean: they would be read back as if they were on the disk.
                 sink.syncFailed()
                 throw error
             }
         }
+        guard isDurable else { return false }  // the progress board tells the next start of it
         self.services.crash.reach(.synced)
         try await self.commit(durable: written, of: partial)
         self.services.crash.reach(.checkpointed)

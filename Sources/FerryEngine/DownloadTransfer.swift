@@ -351,7 +351,11 @@ struct DownloadTransfer: Sendable {
         var request = HTTPRequest(url: address.url, fields: fields)
         request.caFile = self.request.caFile
         request.decodes = self.request.compressed
-        request.tlsMinimum = self.services.configuration.tlsMinimum
+        let configuration = self.services.configuration
+        request.tlsMinimum = configuration.tlsMinimum
+        request.http2 = configuration.allowsHTTP2(address.origin.hostAndPort)
+        // With many transfers each gets less: their buffers are all the memory that grows with their number.
+        if configuration.running > 64 { request.bufferBytes = 32 * 1_024 }
         let proxy = self.request.proxy
         request.proxy = (address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
         request.noProxy = proxy.no

@@ -97,7 +97,7 @@ extension Engine {
                 request: stored,
                 redactedURL: shown,
                 urlFingerprint: URLParser.fingerprint(parsed.address.url),
-                host: host.host.contains(":") ? "[\(host.host)]:\(host.port)" : "\(host.host):\(host.port)",
+                host: host.hostAndPort,
                 createdAt: now
             ),
             place: request.output.map { DownloadTransfer.split($0) }

@@ -69,7 +69,7 @@ public actor Engine {
         self.services = TransferServices(
             store: store,
             loop: loop,
-            configuration: configuration,
+            live: LiveConfiguration(configuration),
             time: time,
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
@@ -85,24 +85,86 @@ public actor Engine {
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
         let changes = try await Recovery(services: self.services, claims: claims).run()
-        // A few to spare: a body that has ended keeps its slot until the loop has let go of it.
-        let slots = self.services.configuration.running + 16
+        self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
-        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: slots) }
+        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
     }
 
-    /// Stops all transfers; what can be made durable is, and jobs that ran are queued, no attempt spent.
-    public func stop() async {
+    /// Slots of the board: one for each job that may ever run at once, and a few to spare, since a body that has
+    /// ended keeps its slot until the loop has let go of it.
+    private static let slots = 1_000 + 16
+
+    /// Stops all transfers; jobs that ran are queued, no attempt spent.
+    ///
+    /// What can be made durable within `limit` is. The rest is in the kernel's hands, the progress board keeps
+    /// what is known of it, and the next start proves it; so nothing is lost if the process ends before this
+    /// returns.
+    public func stop(syncingFor limit: Duration = .seconds(60)) async {
         self.isStopping = true
+        self.services.stopBudget.begin(until: self.services.time.monotonic() + limit)
+        self.services.board?.freeze()
         self.waker?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
         }
     }
+
+    // MARK: Settings
+
+    /// Takes over a new configuration; limits set by ``setLimits(_:)`` stay on top of it.
+    ///
+    /// Running jobs go on, even if there are more than the new limits allow. What they ask for next, they ask for
+    /// by the new settings.
+    public func reconfigure(_ configuration: EngineConfiguration) async {
+        self.services.live.set(configuration)
+        await self.settingsChanged()
+    }
+
+    /// Sets limits on top of the configuration; they hold until the next call, or the end of the process.
+    public func setLimits(_ limits: LiveLimits) async {
+        self.services.live.set(limits)
+        await self.settingsChanged()
+    }
+
+    /// The settings that hold now, limits included.
+    public var configuration: EngineConfiguration { self.services.configuration }
+
+    private func settingsChanged() async {
+        self.services.loop.grow(to: Self.threads(for: self.services.configuration))
+        await self.schedule()
+    }
+
+    /// A network thread for 256 transfers (design page, *Network*).
+    private static func threads(for configuration: EngineConfiguration) -> Int {
+        (configuration.running + 255) / 256
+    }
+
+    /// Runs a closure on the actor; that it returns proves that the actor lives.
+    public func ping(_ body: @Sendable () -> Void = {}) {
+        body()
+    }
+
+    /// Forgets jobs that ended longer ago than `history.keep`; a few hundred a transaction, so that nobody waits.
+    ///
+    /// - Returns: How many were forgotten.
+    public func trimHistory() async throws -> Int {
+        var total = 0
+        while !self.isStopping {
+            let oldest = self.services.time.now() + (.zero - self.services.configuration.historyKeep)
+            let count = try await self.services.store.write {
+                try $0.trim(endedBefore: oldest, limit: Self.trimBatch)
+            }
+            total += count
+            guard count == Self.trimBatch else { break }
+        }
+        return total
+    }
+
+    private static let trimBatch = 256
 
     // MARK: Clients
 
@@ -175,14 +237,14 @@ public actor Engine {
                 reader,
                 wanted: wanted?.subtracting(busy),
                 running: hostCounts,
-                perHost: limits.perHost,
+                perHost: limits.perHost(of:),
                 limit: free
             )
         }
         let picks = Scheduler.choose(
             candidates.filter { !busy.contains($0.id) },
             running: perHost,
-            perHost: limits.perHost,
+            perHost: limits.perHost(of:),
             limit: free
         )
         guard !picks.isEmpty else { return 0 }

@@ -34,10 +34,6 @@ struct Recovery: Sendable {
                 break
             }
         }
-        let keep = self.services.configuration.historyKeep
-        let now = self.services.time.now()
-        let oldest = Timestamp(milliseconds: now.milliseconds - keep.milliseconds)
-        _ = try await self.services.store.write { try $0.trim(endedBefore: oldest, limit: 10_000) }
         return changes
     }
 

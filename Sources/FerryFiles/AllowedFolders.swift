@@ -37,6 +37,7 @@ public struct AllowedFolders: Sendable, Equatable {
     /// - Parameters:
     ///   - path: Absolute.
     ///   - mode: Of each folder made; the group bit for new files is inherited where that is possible.
+    /// - Throws: ``SystemError``; what was made stays.
     public func make(_ path: String, mode: UInt32) throws(SystemError) {
         var components = path.split(separator: "/").map(String.init)
         var missing: [String] = []

@@ -77,6 +77,7 @@ public final class ProgressBoard: Sendable {
 
     private let memory: Memory
     private let free: Mutex<[Int]>
+    private let isFrozen = Atomic<Bool>(false)
 
     /// Makes an empty board, in place of one that an earlier process left.
     ///
@@ -88,7 +89,8 @@ public final class ProgressBoard: Sendable {
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
         defer { close(descriptor) }
         // All blocks at once: a full disk is found now and not as a signal on a later store.
-        guard ftruncate(descriptor, off_t(size)) == 0 else {
+        // Cut first: new blocks read as zero, and none of them needs memory before it is used.
+        guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(size)) == 0 else {
             throw SystemError(errno: errno, action: "resize", path: path)
         }
         let code = posix_fallocate(descriptor, 0, off_t(size))  // tells its error without errno
@@ -96,7 +98,6 @@ public final class ProgressBoard: Sendable {
         guard let base = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
             base != MAP_FAILED
         else { throw SystemError(errno: errno, action: "map", path: path) }
-        base.initializeMemory(as: UInt8.self, repeating: 0, count: size)
         let words = base.bindMemory(to: UInt64.self, capacity: size / 8)
         words[0] = Self.magic
         words[1] = UInt64(slots)
@@ -112,6 +113,11 @@ public final class ProgressBoard: Sendable {
     public func begin(_ key: Key, base: Int64) -> Slot? {
         guard let index = self.free.withLock({ $0.popLast() }) else { return nil }
         return Slot(board: self, index: index, key: key, base: base)
+    }
+
+    /// Keeps every claim from now on, those of slots that are given back included; for a process that is to end.
+    public func freeze() {
+        self.isFrozen.store(true, ordering: .releasing)
     }
 
     /// How far a file's bytes are proved to be what was written, from `durable` on.
@@ -267,8 +273,9 @@ public final class ProgressBoard: Sendable {
         }
 
         deinit {
-            ferry_store_release(self.words + Word.job, 0)
             self.state.deallocate()
+            guard !self.board.isFrozen.load(ordering: .acquiring) else { return }
+            ferry_store_release(self.words + Word.job, 0)
             self.board.free.withLock { $0.append(self.index) }
         }
 

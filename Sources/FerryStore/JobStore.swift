@@ -79,6 +79,22 @@ public final class JobStore: Sendable {
         }
     }
 
+    /// Runs a closure on each of the store's two queues and returns when both have run it; proves that they live.
+    public func ping(_ body: @escaping @Sendable () -> Void = {}) async {
+        await withCheckedContinuation { continuation in
+            self.writer.async { _ in
+                body()
+                continuation.resume()
+            }
+        }
+        await withCheckedContinuation { continuation in
+            self.reader.async { _ in
+                body()
+                continuation.resume()
+            }
+        }
+    }
+
     /// Ends the use of the database: finishes accepted writes, marks it clean, empties the write-ahead log.
     ///
     /// Blocks until that is done, so it must not be called from a closure of the store. A second call does

@@ -67,7 +67,12 @@ import Testing
             // A minus sign stands for a negative priority.
             Self.job(Substring(text.replacing("-", with: "+-")))
         }
-        let chosen = Scheduler.choose(jobs, running: item.running, perHost: item.perHost, limit: item.limit)
+        let chosen = Scheduler.choose(
+            jobs,
+            running: item.running,
+            perHost: { _ in item.perHost },
+            limit: item.limit
+        )
         #expect(chosen.map(\.id.rawValue) == item.chosen)
     }
 
