@@ -118,6 +118,7 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "jobs. 'ferry service install' puts these in their places; by hand it is 'source <(ferry "
                     + "completions bash)' or 'ferry completions fish | source', and for zsh a file _ferry in a folder "
                     + "of fpath."
+            ]
         case .config:
             [
                 "Prints every setting, its value, and where it comes from: built in, a file, or a variable. Where "

@@ -109,7 +109,7 @@ public enum FerryService {
         let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
             var configuration = try Configuration.load(environment: environment)
-            configuration.engine.allowedFolders = options.limits.map { AllowedFolders($0) }
+            configuration.allow(options.limits)
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,

@@ -30,8 +30,10 @@ enum ServiceManual {
         .Xr ferry 1
         and other programs reach it through a Unix socket.
         .Pp
-        Without options it serves the caller's own queue and stays until it is stopped: a daemon.
-        As such it runs every job, always, and goes on after a restart, a crash or a reboot with what is
+        Without options it serves the caller's own queue and stays until it is
+        stopped: a daemon.
+        As such it runs every job, always, and goes on after a restart, a crash or a
+        reboot with what is
         in the queue.
         .Ic ferry service install
         makes a unit of
@@ -42,7 +44,8 @@ enum ServiceManual {
         .Pp
         Where no daemon runs,
         .Xr ferry 1
-        starts one on demand, which runs the jobs of the commands that are connected and ends
+        starts one on demand, which runs the jobs of the commands that are connected
+        and ends
         with the last of them.
         A daemon that is started meanwhile takes the queue over.
 
@@ -53,7 +56,8 @@ enum ServiceManual {
         .Nm
         tells
         .Xr systemd 1
-        when it is ready, what it does, that it reloads and that it stops, and feeds the watchdog
+        when it is ready, what it does, that it reloads and that it stops, and feeds
+        the watchdog
         .Pq Xr sd_notify 3 .
         Standard error goes to the journal, with levels.
         .Pp
@@ -83,7 +87,8 @@ enum ServiceManual {
         .Sh SIGNALS
         .Bl -tag -width Ds
         .It Dv SIGTERM , SIGINT
-        Stop: what can be made durable in a few seconds is, and jobs that ran are queued again.
+        Stop: what can be made durable in a few seconds is, and jobs that ran are
+        queued again.
         No attempt is spent.
         .It Dv SIGHUP
         Read the configuration again.
@@ -98,7 +103,8 @@ enum ServiceManual {
 
     private static let places = """
         .Sh ENVIRONMENT
-        The proxies, certificates, folders and masks of a job are those of the command that added it;
+        The proxies, certificates, folders and masks of a job are those of the command
+        that added it;
         the environment of
         .Nm
         plays no part in that.

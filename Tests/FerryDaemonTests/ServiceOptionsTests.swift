@@ -1,4 +1,6 @@
 import FerryCore
+import FerryTestSupport
+import Glibc
 import Testing
 
 @testable import FerryDaemon
@@ -27,6 +29,11 @@ import Testing
         Case(["--state-dir=/s=t"]) { $0.stateDirectory = "/s=t" },
         Case(["--state-dir", "--on-demand"]) { $0.stateDirectory = "--on-demand" },
         Case(["--state-dir", "/s", "--state-dir", "/t"]) { $0.stateDirectory = "/t" },
+        Case(["--system", "--allow-dir", "/a", "--allow-dir=/b"]) {
+            $0.system = true
+            $0.allowedFolders = ["/a", "/b"]
+        },
+        Case(["--man"]) { $0.wantsManual = true },
         Case(["--socket", "/p"]) { $0.socketPath = "/p" },
         Case(["--status-fd", "3"]) { $0.statusDescriptor = 3 },
         Case(["--status-fd=17", "--on-demand", "--socket=/p", "--state-dir", "/s"]) {
@@ -47,6 +54,8 @@ import Testing
         (["--status-fd", "2"], "--status-fd needs a descriptor above 2, not \"2\""),
         (["--status-fd", "three"], "--status-fd needs a descriptor above 2, not \"three\""),
         (["--status-fd", "99999999999"], "--status-fd needs a descriptor above 2, not \"99999999999\""),
+        (["--allow-dir", "a"], "--allow-dir needs an absolute path, not \"a\""),
+        (["--system=yes"], "--system takes no value"),
         (["--on-demand=yes"], "--on-demand takes no value"),
         (["--on-demand="], "--on-demand takes no value"),
         (["--frob"], "ferryd does not know \"--frob\"; see ferryd --help"),
@@ -58,8 +67,38 @@ import Testing
         #expect(throws: FerryError.usage(message)) { try ServiceOptions.parse(arguments) }
     }
 
-    @Test(arguments: ["--state-dir", "--socket", "--on-demand", "--status-fd", "--version", "--help"])
-    func `the help names each option`(_ name: String) {
-        #expect(ServiceOptions.help.contains("  \(name) "))
+    @Test(arguments: ServiceOptions.table.map(\.name))
+    func `help and manual name each option, and it is known`(_ name: String) throws {
+        #expect(ServiceOptions.help.contains("\n  \(name) "))
+        #expect(ServiceManual.text.contains("\n.It Fl \(name.dropFirst())"))
+        let values = ["--status-fd": "3", "--allow-dir": "/a", "--state-dir": "/s", "--socket": "/p"]
+        _ = try ServiceOptions.parse([name] + (values[name].map { [$0] } ?? []))
     }
+
+    @Test func `the help fits 80 columns`() {
+        for line in ServiceOptions.help.split(separator: "\n") { #expect(line.count < 80, "\(line)") }
+    }
+
+    /// `ferryd --man > man/ferryd.8` after a change.
+    @Test func `the manual page is current`() throws {
+        let page = try readPage(Fixtures.projectFolder + "/man/ferryd.8")
+        #expect(page == ServiceManual.text, "run: ferryd --man > man/ferryd.8")
+    }
+
+    @Test func `the machine's queue may write nowhere unless it is told, a user's everywhere`() {
+        var options = ServiceOptions()
+        #expect(options.limits == nil)
+        options.system = true
+        #expect(options.limits == [])
+        options.allowedFolders = ["/a"]
+        #expect(options.limits == ["/a"])
+    }
+}
+
+private func readPage(_ path: String) throws -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    try #require(descriptor >= 0, "\(path)")
+    defer { close(descriptor) }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    return String(decoding: buffer[..<max(0, read(descriptor, &buffer, buffer.count))], as: UTF8.self)
 }

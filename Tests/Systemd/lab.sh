@@ -26,11 +26,10 @@ lab_make() { # FOLDER [PATH...]
     local path
     # Removed and made anew in the overlay: only what the lab enables is started.
     for path in etc/systemd/system etc/init.d etc/rc{2,3,4,5,S}.d etc/cron.d var/lib/systemd var/log/journal \
-        etc/ferry run tmp; do
+        etc/ferry; do
         rm -rf "${LAB_ROOT:?}/$path"
         mkdir -p "$LAB_ROOT/$path"
     done
-    chmod 1777 "$LAB_ROOT/tmp"
     # An empty one would mean a first boot, which enables what packages preset (machine-id(5)).
     tr -d - </proc/sys/kernel/random/uuid >"$LAB_ROOT/etc/machine-id"
     echo ferry-lab >"$LAB_ROOT/etc/hostname"

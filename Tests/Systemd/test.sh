@@ -50,40 +50,59 @@ ctl() { # system|user ARGUMENT...
     user) lab_as lab systemctl --user "$@" ;;
     esac
 }
-folder() { case $1 in system) echo /srv/files ;; user) echo /home/lab/files ;; esac; }
+folder() { case $1 in system) echo /srv/files/new ;; user) echo /home/lab/files ;; esac; }
 show() { ctl "$1" show ferryd -P "$2"; }
 is() { [ "$(show "$1" "$2" 2>/dev/null)" = "$3" ]; }
 field() { # system|user JOB FIELD
     ferry "$1" show "$2" --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$3"
 }
 has_state() { [ "$(field "$1" "$2" state 2>/dev/null)" = "$3" ]; }
-# Whether a job has more bytes than at an earlier time.
+# Whether a job has more bytes than these.
 grows() { # system|user JOB BYTES
     local bytes
     bytes=$(field "$1" "$2" bytes_done 2>/dev/null) && [ "$bytes" -gt "$3" ]
 }
+reloaded() { lab journalctl -b -o cat --no-pager _PID="$2" | grep -q "event=reloaded"; }
+answers() { ferry "$1" list >/dev/null 2>&1; }
 both_go_on() { # JOB WHAT
     local queue
     for queue in $queues; do
         until_ "$queue: is not active $2" is "$queue" ActiveState active
-        until_ "$queue: does not go on $2: $(field "$queue" "$1" state 2>&1)" grows "$queue" "$1" "$(done_ "$queue")"
-        until_ "$queue: does not grow $2" grows "$queue" "$1" "$(field "$queue" "$1" bytes_done)"
+        until_ "$queue: does not answer $2" answers "$queue"
+        until_ "$queue: the job does not go on $2" grows "$queue" "$1" "$(field "$queue" "$1" bytes_done)"
+        has_state "$queue" "$1" running || die "$queue: the job is $(field "$queue" "$1" state) $2, too early"
     done
 }
-# The bytes that a queue's job had when note was called.
-note() { local queue; for queue in $queues; do field "$queue" "$1" bytes_done >"$LAB/done.$queue"; done; }
-done_() { echo 0; }
 both_end() { # JOB NAME
     local queue
     for queue in $queues; do
         until_ "$queue: job $1 does not complete" has_state "$queue" "$1" completed
         [ "$(sha256sum <"$LAB_ROOT$(folder "$queue")/$2")" = "$(sha256sum <"$LAB_ROOT/srv/www/$2")" ] ||
             die "$queue: $2 has another digest"
-        # One request for the whole; every other one went on where the file ended.
-        [ "$(grep -c "^/$2-$queue - 200" "$LAB_ROOT/srv/www/log")" = 1 ] ||
-            die "$queue: $2 was fetched from its beginning again: $(cat "$LAB_ROOT/srv/www/log")"
+        # One request for the whole; each further one went on where the file ended.
+        [ "$(grep -c "^$queue /$2 200" "$LAB_ROOT/srv/www/log")" = 1 ] ||
+            die "$queue: $2 was begun more than once: $(cat "$LAB_ROOT/srv/www/log")"
     done
 }
+both_add() { # JOB NAME
+    local queue
+    for queue in $queues; do
+        [ "$(ferry "$queue" add -d "$(folder "$queue")" "http://127.0.0.1:8080/$2?q=$queue")" = "$1" ] ||
+            die "$queue: job $1 cannot be added"
+        until_ "$queue: job $1 does not begin" grows "$queue" "$1" 100000
+    done
+}
+# A refusal: exit status and words.
+refused() { # STATUS WORDS COMMAND...
+    local status=$1 words=$2 said got=0
+    shift 2
+    said=$("$@" 2>&1) || got=$?
+    [ "$got" = "$status" ] || die "$*: exit status $got, not $status: $said"
+    has "$said" "$words"
+}
+# What is in the folders that install writes to.
+inventory() { (cd "$LAB_ROOT" && find usr/local etc/systemd etc/fish root home/lab -path home/lab/.local/state -prune -o \
+    -path home/lab/files -prune -o -path root/.local/state -prune -o -print | sort); }
 
 lab_check
 for program in ferry ferryd; do [ -x "$programs/$program" ] || { echo "$programs/$program is missing"; exit 1; }; done
@@ -94,16 +113,19 @@ trap 'exit 1' INT TERM HUP
 lab_make "$LAB" /var/lib/ferry /srv/files /home/lab
 install -m 755 "$programs/ferry" "$programs/ferryd" "$LAB_ROOT/usr/local/bin/"
 
-# A server that gives 1 MiB a second, and its files.
+# A server that gives 1 MiB a second, or all it can once there is a file "fast".
 mkdir -p "$LAB_ROOT/srv/www"
-for name in first second third; do head -c 12M /dev/urandom >"$LAB_ROOT/srv/www/$name"; done
-chmod -R a+rX "$LAB_ROOT/srv/www"
+head -c 32M /dev/urandom >"$LAB_ROOT/srv/www/first"
+head -c 8M /dev/urandom >"$LAB_ROOT/srv/www/second"
 cat >"$LAB_ROOT/etc/lab-nginx.conf" <<'NGINX'
 user root; pid /run/lab-nginx.pid; error_log stderr; events {}
 http {
-    log_format range '$uri$arg_q - $status $http_range $bytes_sent';
+    log_format range '$arg_q $uri $status $http_range';
     access_log /srv/www/log range;
-    server { listen 127.0.0.1:8080; root /srv/www; limit_rate 1m; rewrite ^/(\w+)-(\w+)$ /$1 break; }
+    server {
+        listen 127.0.0.1:8080; root /srv/www; limit_rate 1m;
+        if (-f /srv/www/fast) { set $limit_rate 1000m; }
+    }
 }
 NGINX
 cat >"$LAB_ROOT/etc/systemd/system/lab-server.service" <<'UNIT'
@@ -117,3 +139,121 @@ lab_boot
 lab useradd --home-dir /home/lab --no-create-home --shell /bin/bash lab
 lab chown lab: /home/lab
 ok "a real systemd is up: $(lab systemctl --version | head -1)"
+
+# Installing.
+before=$(inventory)
+refused 10 "ferry service install --system" lab ferry list --system
+said=$(lab ferry service install --system --allow-dir /srv/files)
+for word in "made user and group ferry" "wrote the unit /etc/systemd/system/ferryd.service" "man1/ferry.1" \
+    "man8/ferryd.8" "completions/ferry" "site-functions/_ferry" "ferry.fish" "enabled ferryd" "started ferryd"; do
+    has "$said" "$word"
+done
+[[ $said == *"cannot write in /srv/files"* ]] || die "nothing about the right to write: $said"
+lab chgrp ferry /srv/files
+lab chmod 2775 /srv/files
+said=$(lab ferry service install --system --allow-dir "/srv/more of %u")
+has "$said" "made the folder /srv/more of %u"
+has "$(lab ferry service status --system --json)" '"running":true'
+[ "$(lab stat -c '%U %G %a' /run/ferry/control.sock)" = "ferry ferry 660" ] || die "the socket's owner and mode"
+ok "the machine's service is installed, brought up to date, and runs"
+said=$(lab systemd-analyze verify --recursive-errors=yes /etc/systemd/system/ferryd.service 2>&1) || die "verify: $said"
+[ -z "$said" ] || die "verify says: $said"
+said=$(lab systemd-analyze security --threshold=20 --no-pager ferryd.service) || die "exposure: $said"
+ok "systemd-analyze finds nothing wrong; ${said##*$'\n'}"
+
+lab loginctl enable-linger lab
+lab mkdir -p /home/lab/files
+lab chown lab: /home/lab/files
+until_ "there is no user manager" lab_as lab systemctl --user show-environment >"$LAB/environment"
+said=$(lab_as lab ferry service install)
+has "$said" "wrote the unit /home/lab/.config/systemd/user/ferryd.service"
+has "$said" "started ferryd"
+said=$(lab_as lab systemd-analyze --user verify --recursive-errors=yes /home/lab/.config/systemd/user/ferryd.service 2>&1) ||
+    die "verify --user: $said"
+[ -z "$said" ] || die "verify --user says: $said"
+has "$(lab_as lab ferry service status --json)" '"on_demand":false'
+[ -z "$(lab systemctl --failed --no-legend --plain)" ] || die "failed units: $(lab systemctl --failed --no-legend)"
+ok "a lingering user's service is installed and runs"
+
+said=$(lab ferry service install --linger)
+has "$said" "turned lingering on"
+has "$(lab ferry service uninstall)" "turned lingering off"
+ok "lingering is turned on and off again"
+
+# Who may, and where.
+refused 10 "group ferry" lab_as lab ferry list --system
+lab usermod -aG ferry lab
+refused 1 "--allow-dir" ferry system add -d /srv http://127.0.0.1:8080/second
+lab ln -s /home/lab "/srv/files/link"
+refused 1 "--allow-dir" ferry system add -d /srv/files/link http://127.0.0.1:8080/second
+lab mkdir /srv/files/shut
+refused 1 "user ferry" ferry system add -d /srv/files/shut http://127.0.0.1:8080/second
+ok "the machine's queue is for members, and writes in its folders alone"
+
+# One transfer in each queue, through everything.
+both_add 1 first
+for queue in $queues; do
+    SECONDS=0
+    ctl "$queue" stop ferryd
+    [ "$SECONDS" -le 5 ] || die "$queue: the stop took $SECONDS s"
+    is "$queue" Result success || die "$queue: the stop ended with $(show "$queue" Result)"
+    ctl "$queue" start ferryd
+done
+both_go_on 1 "after stop and start"
+[ "$(field system 1 attempt)" = 1 ] || die "a stop cost an attempt: $(field system 1 attempt)"
+ok "systemctl stop and start: the transfers go on"
+for queue in $queues; do ctl "$queue" kill --kill-who=main -s KILL ferryd; done
+for queue in $queues; do until_ "$queue: is not restarted" is "$queue" NRestarts 1; done
+both_go_on 1 "after SIGKILL"
+ok "SIGKILL: restarted, the transfers go on"
+lab_reboot
+both_go_on 1 "after the reboot"
+ok "reboot: the transfers go on by themselves"
+lab_power_cut
+both_go_on 1 "after the power cut"
+ok "power cut: the transfers go on by themselves"
+touch "$LAB_ROOT/srv/www/fast"
+for queue in $queues; do ctl "$queue" restart ferryd; done
+both_end 1 first
+ok "both files have the right digest, and were begun once"
+rm "$LAB_ROOT/srv/www/fast"
+
+# A loop that hangs.
+both_add 2 second
+for queue in $queues; do
+    case $queue in system) etc=/run/systemd/system ;; user) etc=/run/user/$(lab id -u lab)/systemd/user ;; esac
+    lab mkdir -p "$etc/ferryd.service.d"
+    lab sh -c "printf '[Service]\nWatchdogSec=2s\nEnvironment=FERRY_HANG_POINT=loop\n' >$etc/ferryd.service.d/hang.conf"
+    ctl "$queue" daemon-reload
+    ctl "$queue" restart ferryd
+    until_ "$queue: the watchdog does not bite" is "$queue" NRestarts 1
+    lab journalctl -b -o cat --no-pager | grep -q "ferryd.service: Watchdog timeout" || die "$queue: no word of the watchdog"
+    lab rm "$etc/ferryd.service.d/hang.conf"
+    ctl "$queue" daemon-reload
+    touch "$LAB_ROOT/srv/www/fast"
+    ctl "$queue" restart ferryd
+done
+both_end 2 second
+ok "a loop that hangs: the watchdog restarts the service, the transfers end"
+
+lab sh -c 'mkdir -p /etc/ferry && echo "{ limits: { running: 7 } }" >/etc/ferry/config.json5'
+for queue in $queues; do
+    pid=$(show "$queue" MainPID)
+    ctl "$queue" reload ferryd
+    until_ "$queue: does not reload" reloaded "$queue" "$pid"
+    is "$queue" MainPID "$pid" || die "$queue: a reload is no restart"
+    has "$(ferry "$queue" config | grep limits.running)" 7
+done
+ok "reload: the configuration is read again"
+
+# Uninstalling.
+said=$(lab ferry service uninstall --system)
+has "$said" "removed /etc/systemd/system/ferryd.service"
+has "$said" "kept the queue in /var/lib/ferry"
+has "$(lab_as lab ferry service uninstall)" "kept the queue"
+lab test -e /var/lib/ferry/jobs.db || die "the queue is gone"
+has "$(lab ferry service uninstall --system)" "nothing is installed"
+has "$(lab ferry service status --system --json)" '"running":false'
+diff <(echo "$before") <(inventory) || die "uninstall does not restore what was"
+ok "uninstall: all that install made is gone, the queue is kept"
+echo "$passed passed, 0 failed"
