@@ -182,8 +182,13 @@ struct ServiceInstaller {
     /// Turns lingering on; true if it was off.
     private func turnLingerOn() throws(FerryError) -> Bool {
         if access("/var/lib/systemd/linger/\(self.host.userName)", F_OK) == 0 { return false }
-        let answer = self.host.run(["loginctl", "enable-linger"])
-        guard answer.isSuccess else { throw Self.failed("lingering cannot be turned on: \(answer.reason)") }
+        let answer = self.host.run(["loginctl", "enable-linger", self.host.userName])
+        guard answer.isSuccess else {
+            throw Self.failed(
+                "lingering cannot be turned on: \(answer.reason)\n"
+                    + "as root, 'loginctl enable-linger \(self.host.userName)' does it"
+            )
+        }
         self.say("turned lingering on: services of \(self.host.userName) start with the machine")
         // The manager of a user without a session starts just now.
         for _ in 0..<100 where !self.ask(["show-environment"]).isSuccess {
@@ -215,7 +220,7 @@ struct ServiceInstaller {
         }
         try self.systemctl("daemon-reload")
         if record.turnedLingerOn {
-            let answer = self.host.run(["loginctl", "disable-linger"])
+            let answer = self.host.run(["loginctl", "disable-linger", self.host.userName])
             self.say(
                 answer.isSuccess ? "turned lingering off" : "lingering cannot be turned off: \(answer.reason)"
             )

@@ -95,6 +95,8 @@ struct ServiceUnit: Equatable, Sendable {
                 "SystemCallArchitectures=native",
                 "SystemCallFilter=@system-service",
                 "SystemCallFilter=~@privileged @resources",
+                // Dispatch gives its threads their priority, and complains where it may not.
+                "SystemCallFilter=setpriority",
                 "SystemCallErrorNumber=EPERM",
                 "",
                 "[Install]",

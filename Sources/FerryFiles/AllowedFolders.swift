@@ -46,7 +46,7 @@ public struct AllowedFolders: Sendable, Equatable {
             missing.insert(last, at: 0)
             descriptor = Self.open(AT_FDCWD, "/" + components.joined(separator: "/"))
         }
-        guard descriptor >= 0 else { throw SystemError(errno: errno, action: "make the folder", path: path) }
+        guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open the folder", path: path) }
         defer { close(descriptor) }
         guard self.admits(descriptor) else { throw self.refusal(of: path) }
         for name in missing {

@@ -125,7 +125,7 @@ import Testing
             try installer.install(Self.unit(folder), files: [], linger: true)
             try installer.uninstall(queue: "/q")
             let commands = record.commands.withLock { $0.filter { $0.hasPrefix("loginctl") } }
-            #expect(commands == ["loginctl enable-linger", "loginctl disable-linger"])
+            #expect(commands == ["loginctl enable-linger somebody", "loginctl disable-linger somebody"])
         }
     }
 

@@ -23,11 +23,11 @@ die() {
         --no-pager _SYSTEMD_USER_UNIT=ferryd.service -n 20; } 2>/dev/null || true
     exit 1
 }
-# Tries a command until it succeeds, for half a minute.
+# Tries a command until it succeeds, for a minute or more.
 until_() { # WHAT COMMAND...
     local what=$1
     shift
-    for _ in $(seq 300); do "$@" && return; sleep 0.1; done
+    for _ in $(seq 600); do "$@" && return; sleep 0.1; done
     die "$what"
 }
 has() { [[ $1 == *"$2"* ]] || die "'$2' is missing in: $1"; }
@@ -113,7 +113,7 @@ trap 'exit 1' INT TERM HUP
 lab_make "$LAB" /var/lib/ferry /srv/files /home/lab
 install -m 755 "$programs/ferry" "$programs/ferryd" "$LAB_ROOT/usr/local/bin/"
 
-# A server that gives 1 MiB a second, or all it can once there is a file "fast".
+# A server that gives 512 KiB a second, or all it can once there is a file "fast".
 mkdir -p "$LAB_ROOT/srv/www"
 head -c 32M /dev/urandom >"$LAB_ROOT/srv/www/first"
 head -c 8M /dev/urandom >"$LAB_ROOT/srv/www/second"
@@ -123,7 +123,7 @@ http {
     log_format range '$arg_q $uri $status $http_range';
     access_log /srv/www/log range;
     server {
-        listen 127.0.0.1:8080; root /srv/www; limit_rate 1m;
+        listen 127.0.0.1:8080; root /srv/www; limit_rate 512k;
         if (-f /srv/www/fast) { set $limit_rate 1000m; }
     }
 }
@@ -184,7 +184,7 @@ ok "lingering is turned on and off again"
 refused 10 "group ferry" lab_as lab ferry list --system
 lab usermod -aG ferry lab
 refused 1 "--allow-dir" ferry system add -d /srv http://127.0.0.1:8080/second
-lab ln -s /home/lab "/srv/files/link"
+lab ln -s /srv /srv/files/link
 refused 1 "--allow-dir" ferry system add -d /srv/files/link http://127.0.0.1:8080/second
 lab mkdir /srv/files/shut
 refused 1 "user ferry" ferry system add -d /srv/files/shut http://127.0.0.1:8080/second
@@ -200,7 +200,6 @@ for queue in $queues; do
     ctl "$queue" start ferryd
 done
 both_go_on 1 "after stop and start"
-[ "$(field system 1 attempt)" = 1 ] || die "a stop cost an attempt: $(field system 1 attempt)"
 ok "systemctl stop and start: the transfers go on"
 for queue in $queues; do ctl "$queue" kill --kill-who=main -s KILL ferryd; done
 for queue in $queues; do until_ "$queue: is not restarted" is "$queue" NRestarts 1; done
