@@ -34,7 +34,9 @@ import Testing
                 return ToolAnswer(status: 1, text: "Failed to connect to bus: No medium found\n")
             }
         )
-        return ServiceInstaller(host: host, isSystem: false) { text in record.said.withLock { $0.append(text) } }
+        return ServiceInstaller(host: host, isSystem: false) { text in
+            record.said.withLock { $0.append(text) }
+        }
     }
 
     private static func unit(_ folder: TemporaryFolder) -> ServiceUnit {
@@ -54,8 +56,8 @@ import Testing
         return ServiceFile.all(places: places, pages: [("ferry.1", text), ("ferryd.8", "")])
     }
 
-    @Test func `install makes files and starts the unit, uninstall removes just that`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `install makes files and starts the unit, uninstall removes just that`() throws {
+        try withTemporaryFolder { folder in
             let before = try Self.everything(folder)
             let record = Record()
             let installer = Self.installer(folder, record)
@@ -70,18 +72,30 @@ import Testing
                 #expect(record.said(part), "\(part)")
             }
             try installer.uninstall(queue: "/q")
-            #expect(record.commands.withLock { $0.contains("systemctl --quiet --user disable --now ferryd.service") })
+            #expect(
+                record.commands.withLock {
+                    $0.contains("systemctl --quiet --user disable --now ferryd.service")
+                }
+            )
             #expect(record.said("kept the queue in /q"))
             #expect(try Self.everything(folder) == before)
         }
     }
 
-    @Test func `install again says only what it changed`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `install again says only what it changed`() throws {
+        try withTemporaryFolder { folder in
             let first = Record()
-            try Self.installer(folder, first).install(Self.unit(folder), files: Self.files(folder), linger: false)
+            try Self.installer(folder, first).install(
+                Self.unit(folder),
+                files: Self.files(folder),
+                linger: false
+            )
             let again = Record()
-            try Self.installer(folder, again).install(Self.unit(folder), files: Self.files(folder), linger: false)
+            try Self.installer(folder, again).install(
+                Self.unit(folder),
+                files: Self.files(folder),
+                linger: false
+            )
             #expect(again.said.withLock { $0 } == ["enabled ferryd.service", "started ferryd.service"])
             let newer = Record()
             let files = Self.files(folder, text: "new page\n")
@@ -91,9 +105,11 @@ import Testing
         }
     }
 
-    @Test func `what somebody else made is left alone`() async throws {
-        try await withTemporaryFolder { folder in
-            for name in ["data", "data/man", "data/man/man1", "config", "config/systemd", "config/systemd/user"] {
+    @Test func `what somebody else made is left alone`() throws {
+        try withTemporaryFolder { folder in
+            for name in [
+                "data", "data/man", "data/man/man1", "config", "config/systemd", "config/systemd/user",
+            ] {
                 try folder.makeFolder(name)
             }
             try folder.write("data/man/man1/ferry.1", "another page\n")
@@ -118,8 +134,8 @@ import Testing
         }
     }
 
-    @Test func `lingering is turned off again if install turned it on`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `lingering is turned off again if install turned it on`() throws {
+        try withTemporaryFolder { folder in
             let record = Record()
             let installer = Self.installer(folder, record)
             try installer.install(Self.unit(folder), files: [], linger: true)
@@ -129,8 +145,8 @@ import Testing
         }
     }
 
-    @Test func `nothing to uninstall is fine`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `nothing to uninstall is fine`() throws {
+        try withTemporaryFolder { folder in
             let record = Record()
             try Self.installer(folder, record).uninstall(queue: "/q")
             #expect(record.said("nothing is installed") && record.commands.withLock { $0.isEmpty })
@@ -141,8 +157,8 @@ import Testing
         (false, nil, "not run by systemd"), (true, "daemon-reload", "log in as that user"),
         (true, "restart", "does not start: Failed to connect to bus"),
     ])
-    func `what does not work is told with what helps`(systemd: Bool, failing: String?, words: String) async throws {
-        try await withTemporaryFolder { folder in
+    func `what does not work is told with what helps`(systemd: Bool, failing: String?, words: String) throws {
+        try withTemporaryFolder { folder in
             let installer = Self.installer(folder, Record(), hasSystemd: systemd, failing: failing)
             let error = #expect(throws: FerryError.self) {
                 try installer.install(Self.unit(folder), files: [], linger: false)

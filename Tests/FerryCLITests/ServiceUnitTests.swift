@@ -24,7 +24,8 @@ import Testing
         for line in [
             "Type=notify", "User=ferry", "Group=ferry", "StateDirectory=ferry", "RuntimeDirectory=ferry",
             "ExecStart=/usr/bin/ferryd --system --allow-dir \"/srv/a b\" --allow-dir /srv/c",
-            "ReadWritePaths=\"-/srv/a b\"", "ReadWritePaths=-/srv/c", "ProtectSystem=strict", "ProtectHome=yes",
+            "ReadWritePaths=\"-/srv/a b\"", "ReadWritePaths=-/srv/c", "ProtectSystem=strict",
+            "ProtectHome=yes",
             "WatchdogSec=60s", "Restart=on-failure", "WantedBy=multi-user.target",
         ] {
             #expect(unit.text.contains("\n\(line)\n"), "\(line)")

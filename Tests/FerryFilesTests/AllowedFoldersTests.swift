@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct AllowedFoldersTests {
     @Test(arguments: [
-        ("/srv", "/srv", true), ("/srv", "/srv/a", true), ("/srv", "/srv/a/b", true), ("/srv", "/srvx", false),
+        ("/srv", "/srv", true), ("/srv", "/srv/a", true), ("/srv", "/srv/a/b", true),
+        ("/srv", "/srvx", false),
         ("/srv/a", "/srv", false), ("/srv", "/", false), ("/", "/", true), ("/", "/srv", true),
         // Bytes count: these look the same and are two folders.
         ("/srv/\u{E9}", "/srv/e\u{301}", false), ("/srv/e", "/srv/e/\u{301}x", true),
@@ -15,8 +16,8 @@ import Testing
         #expect(AllowedFolders.holds(Array(folder.utf8), Array(path.utf8)) == holds)
     }
 
-    @Test func `a link out of what is allowed is refused, one that stays in it is not`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `a link out of what is allowed is refused, one that stays in it is not`() throws {
+        try withTemporaryFolder { folder in
             let inside = try folder.makeFolder("allowed")
             try folder.makeFolder("allowed/below")
             let outside = try folder.makeFolder("outside")
@@ -34,8 +35,8 @@ import Testing
         }
     }
 
-    @Test func `a folder that takes the place of an allowed one is another folder`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `a folder that takes the place of an allowed one is another folder`() throws {
+        try withTemporaryFolder { folder in
             let inside = try folder.makeFolder("allowed")
             let outside = try folder.makeFolder("outside")
             let job = try folder.makeFolder("allowed/job")
@@ -46,8 +47,8 @@ import Testing
         }
     }
 
-    @Test func `missing folders are made inside, with their mode, and nowhere else`() async throws {
-        try await withTemporaryFolder { folder in
+    @Test func `missing folders are made inside, with their mode, and nowhere else`() throws {
+        try withTemporaryFolder { folder in
             let inside = try folder.makeFolder("allowed")
             let outside = try folder.makeFolder("outside")
             try #require(symlink(outside, inside + "/out") == 0)
@@ -57,7 +58,8 @@ import Testing
             var info = stat()
             try #require(stat(inside + "/a/b", &info) == 0)
             #expect(info.st_mode & 0o777 == 0o750)
-            for path in [outside + "/a", inside + "/out/a", inside + "/none/../../outside/a", "/proc/none/a"] {
+            for path in [outside + "/a", inside + "/out/a", inside + "/none/../../outside/a", "/proc/none/a"]
+            {
                 #expect(throws: SystemError.self, "\(path)") { try allowed.make(path, mode: 0o755) }
             }
             #expect(try folder.names(in: "outside").isEmpty)

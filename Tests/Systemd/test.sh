@@ -54,7 +54,7 @@ folder() { case $1 in system) echo /srv/files/new ;; user) echo /home/lab/files 
 show() { ctl "$1" show ferryd -P "$2"; }
 is() { [ "$(show "$1" "$2" 2>/dev/null)" = "$3" ]; }
 field() { # system|user JOB FIELD
-    ferry "$1" show "$2" --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$3"
+    ferry "$1" show "$2" --json 2>/dev/null | sed -n "s/.*\"$3\":\"*\([a-z0-9-]*\).*/\1/p"
 }
 has_state() { [ "$(field "$1" "$2" state 2>/dev/null)" = "$3" ]; }
 # Whether a job has more bytes than these.
@@ -113,9 +113,9 @@ trap 'exit 1' INT TERM HUP
 lab_make "$LAB" /var/lib/ferry /srv/files /home/lab
 install -m 755 "$programs/ferry" "$programs/ferryd" "$LAB_ROOT/usr/local/bin/"
 
-# A server that gives 512 KiB a second, or all it can once there is a file "fast".
+# A server that gives so little that nothing ends too early, and all it can once there is a file "fast".
 mkdir -p "$LAB_ROOT/srv/www"
-head -c 32M /dev/urandom >"$LAB_ROOT/srv/www/first"
+head -c 48M /dev/urandom >"$LAB_ROOT/srv/www/first"
 head -c 8M /dev/urandom >"$LAB_ROOT/srv/www/second"
 cat >"$LAB_ROOT/etc/lab-nginx.conf" <<'NGINX'
 user root; pid /run/lab-nginx.pid; error_log stderr; events {}
@@ -123,7 +123,7 @@ http {
     log_format range '$arg_q $uri $status $http_range';
     access_log /srv/www/log range;
     server {
-        listen 127.0.0.1:8080; root /srv/www; limit_rate 512k;
+        listen 127.0.0.1:8080; root /srv/www; limit_rate 100k;
         if (-f /srv/www/fast) { set $limit_rate 1000m; }
     }
 }
