@@ -27,6 +27,10 @@ extension RunningCommand {
             let pages = ServicePrograms.pages(service: unit.program, host: host)
             let files = ServiceFile.all(places: places, pages: pages)
             try installer.install(unit, files: files, linger: order.linger)
+            if !order.isSystem, let zsh = places["zsh"] {
+                let folder = zsh.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+                installer.say("zsh completes if ~/.zshrc has 'fpath+=(\(folder))' before compinit")
+            }
         case .uninstall:
             try self.installer(order, host).uninstall(queue: try self.location().stateDirectory)
         }

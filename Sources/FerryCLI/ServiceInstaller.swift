@@ -103,7 +103,6 @@ struct ServiceInstaller {
         if linger, try self.turnLingerOn() { unit.turnedLingerOn = true }
         unit.made = try self.place(files, known: record?.made ?? [])
         if TextFile.read(self.unitPath) != unit.text {
-            // Folders come before what is in them, so that they are removed after it.
             unit.made = try self.makeFolder(of: self.unitPath) + unit.made
             _ = try TextFile.write(unit.text, to: self.unitPath)
             self.say("wrote the unit \(self.unitPath)")
@@ -215,7 +214,8 @@ struct ServiceInstaller {
             throw Self.failed("cannot remove \(self.unitPath): \(String(cString: strerror(errno)))")
         }
         self.say("removed \(self.unitPath)")
-        for path in record.made.reversed() {
+        // What is in a folder goes before it; one that others use meanwhile stays.
+        for path in record.made.sorted().reversed() {
             if unlink(path) == 0 || (errno == EISDIR && rmdir(path) == 0) { self.say("removed \(path)") }
         }
         try self.systemctl("daemon-reload")

@@ -15,8 +15,8 @@ import Testing
     }
 
     @Test func `in a command a dollar is doubled, elsewhere it is itself`() {
-        #expect(ServiceUnit.quote("/srv/$x", isCommand: true) == "\"/srv/$$x\"")
-        #expect(ServiceUnit.quote("/srv/$x") == "\"/srv/$x\"")
+        #expect(ServiceUnit.quote("/srv/$x", isCommand: true) == "/srv/$$x")
+        #expect(ServiceUnit.quote("/srv/$x") == "/srv/$x")
     }
 
     @Test func `the machine's unit lets the service write in its folders alone`() {
@@ -87,7 +87,7 @@ import Testing
         ),
         (
             ["service", "install", "--system", "--allow-dir", "/srv/a\nb"],
-            "--allow-dir: '/srv/ab' holds a control character"
+            "--allow-dir: '/srv/a\\u{A}b' holds a control character"
         ),
         (["completions"], "ferry completions needs the name of a shell: bash, zsh, fish"),
         (["completions", "ksh"], "ferry completions: 'ksh' is unknown; it must be bash, zsh, fish"),

@@ -72,7 +72,8 @@ import Testing
         #expect(ServiceOptions.help.contains("\n  \(name) "))
         #expect(ServiceManual.text.contains("\n.It Fl \(name.dropFirst())"))
         let values = ["--status-fd": "3", "--allow-dir": "/a", "--state-dir": "/s", "--socket": "/p"]
-        _ = try ServiceOptions.parse([name] + (values[name].map { [$0] } ?? []))
+        let context = name == "--json" ? ["--print-config"] : []
+        _ = try ServiceOptions.parse(context + [name] + (values[name].map { [$0] } ?? []))
     }
 
     @Test func `the help fits 80 columns`() {

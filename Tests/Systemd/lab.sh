@@ -41,7 +41,7 @@ lab_make() { # FOLDER [PATH...]
         ln -sf /dev/null "$LAB_ROOT/etc/systemd/system/$unit"
     done
     # Without these options ext4 would hide what was not synced in time (ext4(5)).
-    truncate -s 192M "$LAB/disk"
+    truncate -s 128M "$LAB/disk"
     mkfs.ext4 -q -F -E lazy_itable_init=0,nodiscard "$LAB/disk"
     lab_mount_disk
     for path in "${LAB_BOUND[@]}"; do mkdir -p "$LAB/mnt$path" "$LAB_ROOT$path"; done
@@ -70,6 +70,7 @@ lab_boot() {
 lab_wait() { # BOOT_ID
     local now
     for _ in $(seq 600); do
+        lab_find || { sleep 0.1; continue; }
         now=$(lab cat /proc/sys/kernel/random/boot_id 2>/dev/null || true)
         if [ -n "$now" ] && [ "$now" != "$1" ]; then
             case $(lab systemctl is-system-running 2>/dev/null || true) in running | degraded) return 0 ;; esac
@@ -81,26 +82,23 @@ lab_wait() { # BOOT_ID
     return 1
 }
 
-# The number of the container's process 1: loop, nspawn, process 1.
-lab_leader() {
+# Finds the container's process 1: loop, nspawn, process 1. Sets LAB_LEADER.
+lab_find() {
     local child
-    child=$(pgrep -o -P "$LAB_NSPAWN") && pgrep -o -P "$child"
+    child=$(pgrep -o -P "$LAB_NSPAWN") && LAB_LEADER=$(pgrep -o -P "$child")
 }
 
 # Runs a command inside, as root.
 lab() {
-    local leader
-    leader=$(lab_leader) || { echo "the lab is not running" >&2; return 125; }
-    nsenter -t "$leader" -m -u -i -n -p -r -w -- env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin \
+    nsenter -t "$LAB_LEADER" -m -u -i -n -p -r -w -- env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin \
         HOME=/root LANG=C.UTF-8 TERM=dumb SYSTEMD_PAGER= "$@"
 }
 
-# Runs a command inside as a user, as in a session.
+# Runs a command inside as a user whose services linger, as in a session.
 lab_as() { # USER COMMAND...
-    local user=$1 id
+    local user=$1
     shift
-    id=$(lab id -u "$user")
-    lab runuser -u "$user" -- env HOME="$(lab sh -c "echo ~$user")" XDG_RUNTIME_DIR="/run/user/$id" "$@"
+    lab runuser -u "$user" -- env HOME="/home/$user" XDG_RUNTIME_DIR="/run/user/${LAB_USER_ID:=$(lab id -u "$user")}" "$@"
 }
 
 # An orderly reboot.
@@ -113,15 +111,14 @@ lab_reboot() {
 
 # Takes the power away, and boots again: what was not synced is lost.
 lab_power_cut() {
-    local boot leader path
+    local boot path
     boot=$(lab cat /proc/sys/kernel/random/boot_id)
-    leader=$(lab_leader)
     # FS_IOC_SHUTDOWN without a last write of the journal: every further write fails from here on.
     python3 - "$LAB/mnt" <<'PY'
 import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))
 PY
-    kill -9 "$leader"
+    kill -9 "$LAB_LEADER"
     lab_gone
     for path in "${LAB_BOUND[@]}"; do umount -l "$LAB_ROOT$path"; done
     for _ in $(seq 100); do umount "$LAB/mnt" 2>/dev/null && break || sleep 0.1; done
