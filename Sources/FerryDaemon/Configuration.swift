@@ -159,7 +159,7 @@ struct Configuration: Sendable, Equatable {
     }
 
     private static func read(_ path: String) throws(FerryError) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
             throw self.error("\(path) cannot be read: \(String(cString: strerror(errno)))")

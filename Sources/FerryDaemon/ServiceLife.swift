@@ -53,7 +53,7 @@ final class ServiceLife: Sendable {
             observer: { changes in
                 for change in changes { Self.record(change, in: log) }
                 subscriptions.publish(changes)
-                news.raise()
+                if !changes.isEmpty { news.raise() }
             }
         )
         let statusLine = StatusLine(notify, self.engine)
@@ -133,8 +133,8 @@ final class ServiceLife: Sendable {
         var checks = Alarm(every: watchdog.map { $0 / 2 })
         var trims = Alarm(every: Self.trimInterval)
         while true {
-            if trims.isDue { self.trimHistory() }
-            if checks.isDue { self.check(health) }
+            if trims.goesOff() { self.trimHistory() }
+            if checks.goesOff() { self.check(health) }
             let isIdle = self.onDemand && self.server.clientCount == 0
             var descriptors = [
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
@@ -164,6 +164,8 @@ final class ServiceLife: Sendable {
 
     /// Stops in the order that loses nothing: transfers, then clients, then the database.
     func stop() {
+        let statusLine = self.statusLine
+        Task { await statusLine.end() }
         self.notify.send(.stopping)
         self.log.write(.info, ["event": "stopping"])
         StopGuard.arm(self.log)
@@ -354,12 +356,10 @@ struct Alarm {
     }
 
     /// Whether it is to be done now; then the next time is a period from now.
-    var isDue: Bool {
-        mutating get {
-            guard let period, ContinuousClock.now >= self.next else { return false }
-            self.next = ContinuousClock.now + period
-            return true
-        }
+    mutating func goesOff() -> Bool {
+        guard let period, ContinuousClock.now >= self.next else { return false }
+        self.next = ContinuousClock.now + period
+        return true
     }
 
     /// Milliseconds to the next time, for poll(2).

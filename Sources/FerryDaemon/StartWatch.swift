@@ -22,7 +22,7 @@ final class StartWatch: Sendable {
     private let hasToReload = Atomic<Bool>(false)
     private let thread: Mutex<pthread_t?>
 
-    /// Starts watching; it takes the signals meanwhile. `wake` is an eventfd of its own.
+    /// Starts watching; the signals are its own meanwhile.
     init(notify: NotifySocket, log: ServiceLog, signals: Int32) {
         self.notify = notify
         self.log = log

@@ -10,6 +10,7 @@ actor StatusLine {
     private var isTelling = false
     private var hasNews = false
     private var told = ""
+    private var isOver = false
 
     init(_ notify: NotifySocket, _ engine: Engine) {
         self.notify = notify
@@ -18,11 +19,16 @@ actor StatusLine {
 
     /// Says that something has changed.
     func changed() {
-        guard self.notify.isUsed else { return }
+        guard self.notify.isUsed, !self.isOver else { return }
         self.hasNews = true
         guard !self.isTelling else { return }
         self.isTelling = true
         Task { await self.tell() }
+    }
+
+    /// Tells no more: the service stops.
+    func end() {
+        self.isOver = true
     }
 
     /// The line as it is now.
@@ -39,12 +45,12 @@ actor StatusLine {
         while true {
             self.hasNews = false
             let text = await self.text()
-            if text != self.told {
+            if text != self.told, !self.isOver {
                 self.told = text
                 self.notify.send(.status(text))
             }
             try? await Task.sleep(for: Self.interval)  // nobody cancels this task
-            guard await !self.engine.progress().isEmpty || self.hasNews else { break }
+            guard !self.isOver, await !self.engine.progress().isEmpty || self.hasNews else { break }
         }
         self.isTelling = false
     }

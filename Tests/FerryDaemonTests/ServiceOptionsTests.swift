@@ -29,6 +29,10 @@ import Testing
         Case(["--state-dir=/s=t"]) { $0.stateDirectory = "/s=t" },
         Case(["--state-dir", "--on-demand"]) { $0.stateDirectory = "--on-demand" },
         Case(["--state-dir", "/s", "--state-dir", "/t"]) { $0.stateDirectory = "/t" },
+        Case(["--print-config", "--json"]) {
+            $0.printsConfiguration = true
+            $0.json = true
+        },
         Case(["--system", "--allow-dir", "/a", "--allow-dir=/b"]) {
             $0.system = true
             $0.allowedFolders = ["/a", "/b"]
@@ -58,6 +62,7 @@ import Testing
         (["--system=yes"], "--system takes no value"),
         (["--on-demand=yes"], "--on-demand takes no value"),
         (["--on-demand="], "--on-demand takes no value"),
+        (["--json"], "--json goes with --print-config"),
         (["--frob"], "ferryd does not know \"--frob\"; see ferryd --help"),
         (["--frob=1"], "ferryd does not know \"--frob=1\"; see ferryd --help"),
         (["run"], "ferryd does not know \"run\"; see ferryd --help"),
