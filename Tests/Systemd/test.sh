@@ -62,7 +62,10 @@ grows() { # system|user JOB BYTES
     local bytes
     bytes=$(field "$1" "$2" bytes_done 2>/dev/null) && [ "$bytes" -gt "$3" ]
 }
-reloaded() { lab journalctl -b -o cat --no-pager _PID="$2" | grep -q "event=reloaded"; }
+# Whether the journal of this boot has a line; -q would end grep before journalctl, which pipefail counts.
+logged() { # TEXT [MATCH...]
+    lab journalctl -b -o cat --no-pager "${@:2}" | grep -F -e "$1" >/dev/null
+}
 answers() { ferry "$1" list >/dev/null 2>&1; }
 both_go_on() { # JOB WHAT
     local queue
@@ -166,7 +169,7 @@ ok "systemd-analyze finds nothing wrong; ${said##*$'\n'}"
 lab loginctl enable-linger lab
 lab mkdir -p /home/lab/files
 lab chown lab: /home/lab/files
-until_ "there is no user manager" lab_as lab systemctl --user show-environment >"$LAB/environment"
+until_ "there is no user manager" lab_as lab systemctl --user show-environment >"$LAB/said" 2>&1
 said=$(lab_as lab ferry service install)
 has "$said" "wrote the unit /home/lab/.config/systemd/user/ferryd.service"
 has "$said" "started ferryd"
@@ -229,7 +232,7 @@ for queue in $queues; do
     ctl "$queue" daemon-reload
     ctl "$queue" restart ferryd
     until_ "$queue: the watchdog does not bite" is "$queue" NRestarts 1
-    lab journalctl -b -o cat --no-pager | grep -q "ferryd.service: Watchdog timeout" || die "$queue: no word of the watchdog"
+    until_ "$queue: no word of the watchdog" logged "ferryd.service: Watchdog timeout"
     lab rm "$etc/ferryd.service.d/hang.conf"
     ctl "$queue" daemon-reload
     touch "$LAB_ROOT/srv/www/fast"
@@ -242,7 +245,7 @@ lab sh -c 'mkdir -p /etc/ferry && echo "{ limits: { running: 7 } }" >/etc/ferry/
 for queue in $queues; do
     pid=$(show "$queue" MainPID)
     ctl "$queue" reload ferryd
-    until_ "$queue: does not reload" reloaded "$queue" "$pid"
+    until_ "$queue: does not reload" logged "event=reloaded" _PID="$pid"
     is "$queue" MainPID "$pid" || die "$queue: a reload is no restart"
     has "$(ferry "$queue" config | grep limits.running)" 7
 done
