@@ -86,6 +86,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var compressed: Bool
     /// `--remote-time`: gives the file the server's date.
     public var remoteTime: Bool
+    /// What an upload sends; nil for downloads.
+    public var upload: UploadOrder?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(
@@ -106,7 +108,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
         checksum: Checksum? = nil,
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
-        remoteTime: Bool = false
+        remoteTime: Bool = false,
+        upload: UploadOrder? = nil
     ) {
         self.kind = kind
         self.url = url
@@ -126,5 +129,6 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.sizeLimitBytes = sizeLimitBytes
         self.compressed = compressed
         self.remoteTime = remoteTime
+        self.upload = upload
     }
 }
