@@ -41,6 +41,12 @@ int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
     return 0;
 }
 
+int ferry_peer_groups(int fd, gid_t *groups, int count) {
+    socklen_t size = (socklen_t)(count * (int)sizeof(gid_t));
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0 && errno != ERANGE) return -1;
+    return (int)(size / sizeof(gid_t));
+}
+
 int ferry_signalfd(const int *signals, int count) {
     sigset_t set;
     sigemptyset(&set);

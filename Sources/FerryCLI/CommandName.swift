@@ -3,7 +3,7 @@ enum CommandName: String, CaseIterable, Sendable {
     case get, add, run, daemon, list, show, log, watch, wait
     case pause, resume, cancel, retry, remove, set, limit
     case resumeData = "resume-data"
-    case verify, config, doctor, version, help
+    case verify, config, doctor, service, completions, version, help
 
     /// Those that steer jobs.
     static let steering: [CommandName] = [.pause, .resume, .cancel, .retry, .remove]
@@ -21,6 +21,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .wait: "JOB...|--group NAME"
         case .set: "JOB..."
         case .pause, .resume, .cancel, .retry, .remove: "JOB...|--group NAME|--state STATE|--all"
+        case .service: "install|uninstall|status|print"
+        case .completions: "bash|zsh|fish"
         case .help: "[COMMAND]"
         }
     }
@@ -48,6 +50,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .set: "Change jobs"
         case .limit: "Show or set live limits"
         case .config: "Show the settings and where each comes from"
+        case .service: "Install the service with systemd, or ask for it"
+        case .completions: "Print what makes a shell complete commands"
         case .version: "Print the version"
         case .help: "Explain a command"
         }
@@ -161,6 +165,26 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "'default', which is what the configuration says.",
                 "Under a lower limit the newest jobs of the lowest priority go back to the queue, which is no "
                     + "try. Those that could not go on later where they stopped end in their own time.",
+            ]
+        case .service:
+            [
+                "install makes a unit of systemd for the ferryd that belongs to this ferry, enables and starts it, "
+                    + "and puts manual pages and completions where they are found; it says each thing that it does. "
+                    + "Run again, it brings all that up to date and allows further folders.",
+                "Without --system it is a unit of the user's own systemd for the user's own queue; with --linger it "
+                    + "starts with the machine and stays without a session.",
+                "With --system, as root, it is the machine's queue, and user and group ferry are made for it. Files "
+                    + "belong to user ferry and go only into folders that --allow-dir has named; root and members of "
+                    + "group ferry reach it with 'ferry --system'.",
+                "uninstall removes what install has made, and keeps the queue. status tells whether a service runs, "
+                    + "and never starts one. print prints the unit and changes nothing.",
+            ]
+        case .completions:
+            [
+                "Prints a script that makes the shell complete commands, options, their values and the numbers of "
+                    + "jobs. 'ferry service install' puts these in their places; by hand it is 'source <(ferry "
+                    + "completions bash)' or 'ferry completions fish | source', and for zsh a file _ferry in a folder "
+                    + "of fpath."
             ]
         case .config:
             [

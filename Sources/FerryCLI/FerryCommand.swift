@@ -16,7 +16,7 @@ public enum FerryCommand {
             console = Console(arguments, environment: environment)
             // Help is given even where the current folder is gone.
             let surroundings =
-                [.help, .version].contains(arguments.command)
+                [.help, .version, .completions].contains(arguments.command)
                 ? Surroundings(currentDirectory: "/", environment: environment, umask: 0)
                 : try Surroundings.current(environment)
             let command = try RunningCommand(arguments, surroundings: surroundings, console: console)
@@ -73,11 +73,12 @@ struct RunningCommand {
             return try self.steer(.set(selector: Selector(jobs: jobs), changes: changes))
         case .limit(let changes, let host): return try self.limit(changes, host: host)
         case .daemon:
-            let location = try self.location()
-            throw self.replaceByService(
-                ["--state-dir", location.stateDirectory, "--socket", location.socketPath]
-            )
+            throw self.replaceByService(Self.arguments(for: try self.location()))
         case .config: throw self.showConfiguration(try self.location())
+        case .service(let order): return try self.service(order)
+        case .completions(let shell):
+            self.console.out.write(shell.script)
+            return .success
         case .version: return try self.version()
         case .help(let topic):
             self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)
@@ -92,7 +93,7 @@ struct RunningCommand {
     func location() throws(FerryError) -> QueueLocation {
         try QueueLocation.resolve(
             stateDirectory: self.arguments.value(.stateDirectory),
-            system: false,
+            system: self.arguments.has(.system),
             environment: self.surroundings.environment,
             currentDirectory: self.surroundings.currentDirectory
         )

@@ -21,6 +21,8 @@ enum Invocation: Sendable {
     case doctor(repair: Bool, startOver: Bool)
     case set([JobID], JobChanges, Destination?)
     case limit([LimitChange], host: String?)
+    case service(ServiceOrder)
+    case completions(Shell)
     case version
     case help(CommandName?)
     case manual
@@ -107,6 +109,8 @@ enum Invocation: Sendable {
             let host = arguments.value(.ofHost)
             let running = arguments.value(.running).flatMap(OptionValue.limit)
             self = .limit(running.map { [LimitChange(host: host, running: $0)] } ?? [], host: host)
+        case .service: self = .service(try ServiceOrder(arguments, in: surroundings))
+        case .completions: self = .completions(try Shell(arguments))
         case .version:
             try Self.refuseOperands(arguments)
             self = .version
@@ -227,11 +231,12 @@ struct TransferOrder: Sendable {
         guard outputs.count <= 1 else {
             throw .usage("\(name) takes only one -o; use a command for each file")
         }
-        let destination = try Destination(
+        var destination = try Destination(
             output: outputs.first,
             directory: arguments.value(.directory),
             in: surroundings
         )
+        destination.isLeftToService = arguments.has(.system)
         guard outputs.isEmpty || arguments.operands.count == 1 else {
             throw .usage(
                 "-o names one file, but there are \(arguments.operands.count) URLs; -d DIR names a folder"
@@ -267,6 +272,9 @@ struct TransferOrder: Sendable {
                     notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse)
                 )
             )
+        }
+        if destination.isLeftToService, destination.createsDirectory {
+            for index in requests.indices { requests[index].createsDirectory = true }
         }
         self.requests = requests
         self.destination = destination

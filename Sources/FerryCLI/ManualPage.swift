@@ -140,6 +140,12 @@ enum ManualPage {
         The service's socket is
         .Pa $XDG_RUNTIME_DIR/ferry/control.sock ,
         else it is in the folder of the queue.
+        With
+        .Fl -system
+        both do not matter: the queue is in
+        .Pa /var/lib/ferry
+        and its socket is
+        .Pa /run/ferry/control.sock .
         .It Ev http_proxy , https_proxy , all_proxy , no_proxy
         Proxies; read by the command and kept with the job.
         All but the first may be in capitals.
@@ -189,6 +195,14 @@ enum ManualPage {
         What is left in the queue, for a program:
         .Pp
         .Dl $ ferry list --json
+        .Pp
+        A queue that starts with the machine, for one's own files and for all:
+        .Pp
+        .Dl $ ferry service install --linger
+        .Dl # ferry service install --system --allow-dir /srv/files
+        .Sh SEE ALSO
+        .Xr ferry-config 5 ,
+        .Xr ferryd 8
 
         """
 
@@ -212,6 +226,8 @@ enum ManualPage {
         case .doctor: ""
         case .set: ".Ar JOB ...\n"
         case .watch, .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .service: ".Cm install | uninstall | status | print\n"
+        case .completions: ".Cm bash | zsh | fish\n"
         case .help: ".Op Ar COMMAND\n"
         case .run, .daemon, .list, .limit, .config, .version: ""
         }
@@ -229,6 +245,8 @@ enum ManualPage {
         case .set: " Ar JOB ..."
         case .pause, .resume, .cancel, .retry, .remove:
             " Ar JOB ... | Fl -group Ar NAME | Fl -state Ar STATE | Fl -all"
+        case .service: " Cm install | uninstall | status | print"
+        case .completions: " Cm bash | zsh | fish"
         case .help: " Op Ar COMMAND"
         case .run, .daemon, .list, .limit, .config, .version: ""
         }

@@ -4,7 +4,8 @@ enum OptionID: String, CaseIterable, Sendable {
     case redact, resumeData, repair, startOver
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
     case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
-    case json, quiet, verbose, color, stateDirectory, help, version, manual
+    case user, allowDirectory, linger
+    case json, quiet, verbose, color, stateDirectory, system, help, version, manual
 }
 
 /// What an option's value must be; the parser checks it.
@@ -105,13 +106,16 @@ struct CommandOption: Sendable {
 enum OptionTable {
     private static let transfers: [CommandName] = [.get, .add]
     private static let changeable = Self.transfers + [.set]
-    private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
+    private static let clients = CommandName.allCases.filter {
+        ![.daemon, .completions, .version, .help].contains($0)
+    }
     private static let stateWords = [
         "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
     ]
 
     /// The table, in the order of help.
-    static let all: [CommandOption] = Self.transfer + Self.selection + Self.care + Self.common
+    static let all: [CommandOption] =
+        Self.transfer + Self.selection + Self.care + Self.service + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -422,13 +426,40 @@ enum OptionTable {
         ),
     ]
 
+    /// Those of `service`.
+    private static let service: [CommandOption] = [
+        CommandOption(
+            .user,
+            "user",
+            commands: [.service],
+            help: "The service of the user's own queue; the default."
+        ),
+        CommandOption(
+            .allowDirectory,
+            "allow-dir",
+            value: "DIR",
+            kind: .folder,
+            repeats: true,
+            commands: [.service],
+            help:
+                "Let the machine's queue write in DIR and what lies below it, which is created if it is missing; "
+                + "may be given more than once."
+        ),
+        CommandOption(
+            .linger,
+            "linger",
+            commands: [.service],
+            help: "Let the user's services start with the machine and stay without a session."
+        ),
+    ]
+
     private static let common: [CommandOption] = [
         CommandOption(
             .json,
             "json",
             commands: [
                 .get, .add, .run, .list, .show, .log, .watch, .wait, .limit, .resumeData, .verify, .config,
-                .doctor, .version,
+                .doctor, .service, .version,
             ],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
@@ -461,6 +492,12 @@ enum OptionTable {
             kind: .folder,
             commands: Self.clients + [.daemon],
             help: "Use the queue in DIR in place of the user's own."
+        ),
+        CommandOption(
+            .system,
+            "system",
+            commands: Self.clients + [.daemon],
+            help: "Use the machine's queue in place of the user's own."
         ),
         CommandOption(
             .help,
@@ -503,7 +540,9 @@ enum OptionTable {
     /// Whether an option may stand there; before the command only what concerns no single command may.
     private static func takes(_ option: CommandOption, _ command: CommandName?) -> Bool {
         guard let command else {
-            return [.json, .quiet, .verbose, .color, .stateDirectory, .help, .version].contains(option.id)
+            return [.json, .quiet, .verbose, .color, .stateDirectory, .system, .help, .version].contains(
+                option.id
+            )
         }
         return option.commands.contains(command)
     }

@@ -9,8 +9,14 @@ extension RunningCommand {
     func showConfiguration(_ location: QueueLocation) -> FerryError {
         self.replaceByService(
             ["--print-config"] + (self.console.json ? ["--json"] : [])
-                + ["--state-dir", location.stateDirectory, "--socket", location.socketPath]
+                + Self.arguments(for: location)
         )
+    }
+
+    /// What makes `ferryd` serve a queue.
+    static func arguments(for location: QueueLocation) -> [String] {
+        location.isSystem
+            ? ["--system"] : ["--state-dir", location.stateDirectory, "--socket", location.socketPath]
     }
 
     /// Replaces this process by the service's program.

@@ -110,7 +110,7 @@ extension RunningCommand {
     func sayNothingRuns() {
         self.console.note(
             "nothing will run this yet, since no daemon works on the queue\n"
-                + "'ferry run' carries the queue out, and 'ferry daemon' keeps doing so"
+                + "'ferry run' carries the queue out; 'ferry service install' sets up a service that always does"
         )
     }
 }

@@ -88,6 +88,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var remoteTime: Bool
     /// `--not-before`: the job waits until then.
     public var notBefore: Timestamp?
+    /// `-d`: a folder that is missing is made, by the service in the machine's queue.
+    public var createsDirectory: Bool?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
 

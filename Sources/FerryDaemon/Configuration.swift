@@ -1,5 +1,6 @@
 import FerryCore
 import FerryEngine
+import FerryFiles
 import FoundationEssentials
 import Glibc
 
@@ -25,6 +26,11 @@ struct Configuration: Sendable, Equatable {
     private(set) var files = EngineConfiguration()
     /// Where values come from, by key; those that are missing are built in.
     private(set) var origins: [String: Origin] = [:]
+
+    /// Limits where files may go to, as the command line says it (`--allow-dir`).
+    mutating func allow(_ folders: [String]?) {
+        self.engine.allowedFolders = folders.map { AllowedFolders($0) }
+    }
 
     /// Reads all layers.
     static func load(environment: [String: String]) throws(FerryError) -> Configuration {

@@ -39,7 +39,7 @@ final class HealthCheck: Sendable {
         }
         guard silent.isEmpty else { return HangPoint.Part.allCases.filter(silent.contains) }
         for part in self.parts {
-            Task {
+            Task(priority: .medium) {
                 await part.ask()
                 let isLast = self.silent.withLock { silent in
                     silent.remove(part.name)

@@ -25,7 +25,10 @@ public enum FerryService {
             status = options.statusDescriptor
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
-            if options.wantsHelp || options.wantsVersion { exit(ExitStatus.success.rawValue) }
+            if options.wantsManual { self.print(ServiceManual.text) }
+            if options.wantsHelp || options.wantsVersion || options.wantsManual {
+                exit(ExitStatus.success.rawValue)
+            }
             if let digest = options.digest {
                 self.print(try DigestCommand.run(digest.algorithm, path: digest.path))
             } else if options.wantsCheck || options.wantsRepair {
@@ -98,6 +101,14 @@ public enum FerryService {
         umask(0o077)
         setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
 
+        if options.system, geteuid() == 0 {
+            throw FerryError(
+                .noService,
+                "the machine's queue belongs to user ferry, and files must not be root's; 'systemctl start ferryd' "
+                    + "starts its service, and so does 'runuser -u ferry -- ferryd --system'",
+                exitStatus: .failed
+            )
+        }
         let environment = Self.environment()
         // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
         let manager = ManagerVariables.take(environment)
@@ -111,7 +122,8 @@ public enum FerryService {
         let notify = NotifySocket(options.onDemand ? nil : manager.notifySocket)
         let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
-            let configuration = try Configuration.load(environment: environment)
+            var configuration = try Configuration.load(environment: environment)
+            configuration.allow(options.limits)
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,
@@ -151,12 +163,16 @@ public enum FerryService {
         }
         let location = try QueueLocation.resolve(
             stateDirectory: options.stateDirectory,
-            system: false,
+            system: options.system,
             environment: environment,
             currentDirectory: here ?? "/"
         )
         guard let socket = options.socketPath else { return location }
-        return try QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket)
+        return try QueueLocation(
+            stateDirectory: location.stateDirectory,
+            socketPath: socket,
+            isSystem: location.isSystem
+        )
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.

@@ -216,7 +216,7 @@ final class ServiceLife: Sendable {
         }
         let (engine, configuration, notify, statusLine) =
             (self.engine, self.configuration, self.notify, self.statusLine)
-        Task {
+        Task(priority: .medium) {
             await engine.reconfigure(configuration.value.engine)
             if notify.isUsed { notify.send(.ready(status: await statusLine.text())) }
         }
@@ -226,7 +226,7 @@ final class ServiceLife: Sendable {
     private func logState() {
         let (engine, log) = (self.engine, self.log)
         let (clients, connections) = (self.server.clientCount, self.loop.exchangeCount)
-        Task {
+        Task(priority: .medium) {
             StateReport.write(
                 to: log,
                 counts: (try? await engine.counts()) ?? [:],  // a database that refuses is told elsewhere
@@ -248,7 +248,7 @@ final class ServiceLife: Sendable {
 
     private func trimHistory() {
         let (engine, log) = (self.engine, self.log)
-        Task {
+        Task(priority: .medium) {
             do {
                 let count = try await engine.trimHistory()
                 if count > 0 { log.write(.info, ["event": "trimmed", "jobs": "\(count)"]) }
@@ -286,9 +286,12 @@ final class ServiceLife: Sendable {
     }
 
     /// Runs async work to its end on this thread, which is not one of the pool's.
+    ///
+    /// Without a word on priority a task of the main thread, and all that come of it, would ask for threads of a
+    /// higher one, which are root's alone to have: Dispatch would complain of that on standard error.
     private static func wait(_ work: @escaping @Sendable () async -> Void) {
         let done = DispatchSemaphore(value: 0)
-        Task {
+        Task(priority: .medium) {
             await work()
             done.signal()
         }

@@ -123,12 +123,7 @@ extension Engine {
     /// Looks at folders, before anything is queued.
     func checkPlaces(_ checked: [Checked]) throws {
         for item in checked {
-            let directory = item.place?.directory ?? item.request.directory
-            do throws(SystemError) {
-                _ = try Folder(directory)
-            } catch {
-                throw FerryError(.localIO, error.description, exitStatus: .failed)
-            }
+            try self.checkPlace(item.place?.directory ?? item.request.directory, of: item.request)
         }
     }
 

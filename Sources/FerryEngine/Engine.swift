@@ -64,6 +64,8 @@ public actor Engine {
         boardPath: String? = nil,
         observer: @escaping Observer
     ) {
+        var calls = calls
+        calls.allowedFolders = configuration.allowedFolders
         self.services = TransferServices(
             store: store,
             loop: loop,

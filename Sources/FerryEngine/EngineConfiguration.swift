@@ -1,4 +1,5 @@
 public import FerryCore
+public import FerryFiles
 public import FerryHTTP
 import Synchronization
 
@@ -22,6 +23,11 @@ public struct EngineConfiguration: Sendable, Equatable {
     public var http2 = false
     /// `history.keep`: how long ended jobs stay listed.
     public var historyKeep: Duration = .seconds(90 * 86_400)
+
+    /// The only folders that files may go to (`--allow-dir`); nil is anywhere.
+    ///
+    /// Holds as long as the engine lives.
+    public var allowedFolders: AllowedFolders?
 
     /// The built-in defaults.
     public init() {}

@@ -21,6 +21,8 @@ public struct FileCalls: Sendable {
     public var renameNoReplace: @Sendable (Int32, String, String) -> Int32
     /// renameat(2) inside one folder.
     public var rename: @Sendable (Int32, String, String) -> Int32
+    /// Where folders may be opened at all; nil is everywhere.
+    public var allowedFolders: AllowedFolders?
 
     /// The kernel's own.
     public static let real = FileCalls(

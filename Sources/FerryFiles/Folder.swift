@@ -10,10 +10,14 @@ public final class Folder: Sendable {
     private let descriptor: Int32
     private let calls: FileCalls
 
-    /// Opens an existing folder.
+    /// Opens an existing folder, one of those that `calls` allows.
     public init(_ path: String, calls: FileCalls = .real) throws(SystemError) {
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open the folder", path: path) }
+        if let allowed = calls.allowedFolders, !allowed.admits(descriptor) {
+            close(descriptor)
+            throw allowed.refusal(of: path)
+        }
         self.path = path
         self.descriptor = descriptor
         self.calls = calls
@@ -95,6 +99,12 @@ public final class Folder: Sendable {
     public func remove(_ name: String) throws(SystemError) {
         guard unlinkat(self.descriptor, name, 0) != 0, errno != ENOENT else { return }
         throw SystemError(errno: errno, action: "remove", path: self.path(of: name))
+    }
+
+    /// Checks that files can be made in it.
+    public func checkWritable() throws(SystemError) {
+        guard faccessat(self.descriptor, ".", W_OK | X_OK, AT_EACCESS) != 0 else { return }
+        throw SystemError(errno: errno, action: "write in the folder", path: self.path)
     }
 
     /// Makes the names in it durable (fsync(2) of the folder).

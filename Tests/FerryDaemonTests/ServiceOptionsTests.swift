@@ -1,4 +1,6 @@
 import FerryCore
+import FerryTestSupport
+import Glibc
 import Testing
 
 @testable import FerryDaemon
@@ -31,6 +33,11 @@ import Testing
             $0.printsConfiguration = true
             $0.json = true
         },
+        Case(["--system", "--allow-dir", "/a", "--allow-dir=/b"]) {
+            $0.system = true
+            $0.allowedFolders = ["/a", "/b"]
+        },
+        Case(["--man"]) { $0.wantsManual = true },
         Case(["--socket", "/p"]) { $0.socketPath = "/p" },
         Case(["--check", "--json"]) {
             $0.wantsCheck = true
@@ -62,6 +69,8 @@ import Testing
         (["--status-fd", "2"], "--status-fd needs a descriptor above 2, not \"2\""),
         (["--status-fd", "three"], "--status-fd needs a descriptor above 2, not \"three\""),
         (["--status-fd", "99999999999"], "--status-fd needs a descriptor above 2, not \"99999999999\""),
+        (["--allow-dir", "a"], "--allow-dir needs an absolute path, not \"a\""),
+        (["--system=yes"], "--system takes no value"),
         (["--on-demand=yes"], "--on-demand takes no value"),
         (["--on-demand="], "--on-demand takes no value"),
         (["--start-over"], "--start-over needs --repair"),
@@ -77,11 +86,40 @@ import Testing
         #expect(throws: FerryError.usage(message)) { try ServiceOptions.parse(arguments) }
     }
 
-    @Test(arguments: [
-        "--check", "--repair", "--start-over", "--digest", "--state-dir", "--socket", "--on-demand",
-        "--status-fd", "--print-config", "--json", "--version", "--help",
-    ])
-    func `the help names each option`(_ name: String) {
-        #expect(ServiceOptions.help.contains("  \(name) "))
+    @Test(arguments: ServiceOptions.table.map(\.name))
+    func `help and manual name each option, and it is known`(_ name: String) throws {
+        #expect(ServiceOptions.help.contains("\n  \(name) "))
+        #expect(ServiceManual.text.contains("\n.It Fl \(name.dropFirst())"))
+        let values = ["--status-fd": "3", "--allow-dir": "/a", "--state-dir": "/s", "--socket": "/p"]
+        let context = ["--json": ["--print-config"], "--start-over": ["--repair"]]
+        let operands = name == "--digest" ? ["sha256", "/f"] : values[name].map { [$0] } ?? []
+        _ = try ServiceOptions.parse((context[name] ?? []) + [name] + operands)
     }
+
+    @Test func `the help fits 80 columns`() {
+        for line in ServiceOptions.help.split(separator: "\n") { #expect(line.count < 80, "\(line)") }
+    }
+
+    /// `ferryd --man > man/ferryd.8` after a change.
+    @Test func `the manual page is current`() throws {
+        let page = try readPage(Fixtures.projectFolder + "/man/ferryd.8")
+        #expect(page == ServiceManual.text, "run: ferryd --man > man/ferryd.8")
+    }
+
+    @Test func `the machine's queue may write nowhere unless it is told, a user's everywhere`() {
+        var options = ServiceOptions()
+        #expect(options.limits == nil)
+        options.system = true
+        #expect(options.limits == [])
+        options.allowedFolders = ["/a"]
+        #expect(options.limits == ["/a"])
+    }
+}
+
+private func readPage(_ path: String) throws -> String {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    try #require(descriptor >= 0, "\(path)")
+    defer { close(descriptor) }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    return String(decoding: buffer[..<max(0, read(descriptor, &buffer, buffer.count))], as: UTF8.self)
 }

@@ -26,6 +26,12 @@ int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 /* SO_PEERCRED of a Unix socket. */
 int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
 
+/*
+ * SO_PEERGROUPS of a Unix socket: the supplementary groups of the peer. Returns how many there are, of which
+ * `count` at most are stored, or -1.
+ */
+int ferry_peer_groups(int fd, gid_t *groups, int count);
+
 /* signalfd(2) for the signals given, which are blocked in the calling thread first. */
 int ferry_signalfd(const int *signals, int count);
 
