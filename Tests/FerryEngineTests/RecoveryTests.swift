@@ -30,9 +30,9 @@ import Testing
         trouble: Trouble,
         kind: String
     ) async throws {
-        let server = try ScriptedServer { request, number in
+        let server = try ScriptedServer { request, _ in
             let reply = Reply.object(Self.object, for: request)
-            return number == 0 ? reply.with(.cut(after: 300_000)) : reply
+            return request.path == "/file.bin" ? reply.with(.cut(after: 300_000)) : reply
         }
         try await withEngine { scope in
             let id = try await scope.add(server.url("file.bin"))
