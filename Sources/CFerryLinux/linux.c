@@ -29,6 +29,8 @@ int ferry_start_writeout(int fd, int64_t offset, int64_t length) {
     return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
 }
 
+int64_t ferry_first_hole(int fd) { return lseek(fd, 0, SEEK_HOLE); }
+
 int ferry_openat(int dir, const char *path, int flags, mode_t mode) { return openat(dir, path, flags, mode); }
 
 int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {

@@ -214,20 +214,21 @@ private struct Adoption {
         try folder.sync()
         var remote = self.document.remote.object
         remote.verified = nil
-        try transaction.save(
-            FileRecord(
-                job: job.id,
-                generation: 1,
-                directory: folder.path,
-                name: name,
-                partialName: partialName,
-                device: found.identity.device,
-                inode: found.identity.inode,
-                settledNs: found.identity.modifiedNanoseconds,
-                remote: remote.json,
-                finalURL: self.document.finalURL.map(URLRedaction.redact)
-            )
+        let hasher = PrefixHasher()
+        try found.file.read(into: hasher, upTo: found.proved)
+        var record = FileRecord(
+            job: job.id,
+            generation: 1,
+            directory: folder.path,
+            name: name,
+            partialName: partialName,
+            device: found.identity.device,
+            inode: found.identity.inode,
+            settledNs: found.identity.changedNanoseconds,
+            finalURL: self.document.finalURL.map(URLRedaction.redact)
         )
+        record.set(remote, prefix: hasher.hash)
+        try transaction.save(record)
         try transaction.save(
             SegmentRecord(
                 job: job.id,

@@ -141,7 +141,7 @@ extension Engine {
             job.url = address.redactedURL
             job.host = address.host
             if proof.wasCompared, var file = try transaction.file(id) {
-                file.remote = proof.remote.json
+                file.set(proof.remote, prefix: file.prefix)
                 file.finalURL = proof.finalURL
                 try transaction.save(file)
                 job.bytesTotal = proof.remote.totalBytes

@@ -39,15 +39,12 @@ struct Recovery: Sendable {
 
     /// Keeps what a killed process had written and not yet committed: what proves is synced, then committed.
     private func prove(_ claim: ProgressBoard.Claim, of key: ProgressBoard.Key) async throws {
-        let (job, request, record, segments) = try await self.services.store.read { reader in
-            (
-                try reader.job(key.job), try reader.request(key.job), try reader.file(key.job),
-                try reader.segments(key.job, generation: key.generation)
-            )
+        let (job, request, record) = try await self.services.store.read { reader in
+            (try reader.job(key.job), try reader.request(key.job), try reader.file(key.job))
         }
-        guard let job, let request, let record, record.generation == key.generation,
-            let segment = segments.first(where: { $0.start == key.start })
-        else { return }
+        guard let job, let request, let record, record.generation == key.generation, key.start == 0 else {
+            return
+        }
         let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
         let transfer = DownloadTransfer(
             services: self.services,
@@ -55,15 +52,16 @@ struct Recovery: Sendable {
             job: job,
             request: request
         )
-        // A partial that cannot be opened now is the next attempt's matter.
-        guard let partial = try? await transfer.openPartial() else { return }
+        // A partial that cannot be opened now is the next attempt's matter, and so is what lies before the
+        // committed offset: reading all of it here would keep everyone waiting.
+        guard let partial = try? await transfer.find(record) else { return }
         let proved = try? await self.services.disk.run {
-            let proved = try ProgressBoard.prove(claim, of: partial.file, durable: segment.durable)
-            if proved > segment.durable { try partial.file.syncData() }
+            let proved = try ProgressBoard.prove(claim, of: partial.file, durable: partial.prefix)
+            if proved.end > partial.durable { try partial.file.syncData() }
             return proved
         }
-        guard let proved, proved > segment.durable else { return }
-        try await transfer.commit(durable: proved, of: partial)
+        guard let proved, proved.end > partial.durable else { return }
+        try await transfer.commit(proved, of: partial)
     }
 
     /// The file under its final name, if the rename had happened: the partial's inode and whole size.

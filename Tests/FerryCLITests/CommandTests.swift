@@ -273,8 +273,8 @@ import Testing
         ([SteeredJob(id: JobID(rawValue: 1), state: .paused)], .success, ""),
         ([], .success, ""),
         (
-            [SteeredJob(id: JobID(rawValue: 1), state: nil, error: "there is no such job")], .failed,
-            "ferry: job 1: there is no such job\n"
+            [SteeredJob(id: JobID(rawValue: 1), state: nil, error: "there is no job 1")], .failed,
+            "ferry: there is no job 1\n"
         ),
         (
             [

@@ -34,7 +34,7 @@ import Testing
     /// What TAB offers behind some words; the last one is being written.
     static let offers: [(words: [String], offers: [String])] = [
         (["sh"], ["show"]),
-        (["res"], ["resume"]),
+        (["res"], ["resume", "resume-data"]),
         (["add", "--if-exists", "o"], ["overwrite"]),
         (["list", "--state", "queued,f"], ["queued,failed"]),
         (["list", "--state-d"], ["--state-dir"]),

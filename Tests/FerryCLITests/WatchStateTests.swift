@@ -57,7 +57,10 @@ import Testing
         let id = JobID(rawValue: 7)
         var state = watchState(watched([sampleJob(7, .running) { $0.priority = 98 }]))
         #expect(self.pressed(&state, .down, .character("+")) == [.prioritize(id, 99)])
-        #expect(self.pressed(&state, .character("="), .character("-")) == [.prioritize(id, 99)])
+        #expect(
+            self.pressed(&state, .character("="), .character("-"))
+                == [.prioritize(id, 100), .prioritize(id, 99)]
+        )
         #expect(self.pressed(&state, .character("+")) == [.prioritize(id, 100)])
         #expect(self.pressed(&state, .character("+")) == [])
         #expect(state.notice?.text.contains("100") == true)

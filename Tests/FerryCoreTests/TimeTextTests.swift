@@ -38,7 +38,7 @@ import Testing
             "24:00", "12:60", "1:2", "12:", ":30", "12:00:00", "2026-02-30", "2026-13-01", "26-11-30", "+",
             "+1x",
             "-1h", "tomorrow", "2026-11-30T20:00", "2026-11-30 20:00",
-        ] + nastyTexts
+        ] + nastyTexts.filter { $0 != "+1" }
     )
     func `no time`(text: String) {
         #expect(TimeText.parse(text, now: now, offset: Self.offset) == nil)

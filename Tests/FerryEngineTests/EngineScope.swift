@@ -158,6 +158,11 @@ final class EngineScope: Sendable {
         try #require(try await self.store.read { try $0.job(id) })
     }
 
+    /// The events of a job that have this kind, in order.
+    func events(of id: JobID, _ kind: String) async throws -> [EventRecord] {
+        try await self.store.read { try $0.events(job: id) }.filter { $0.kind == kind }
+    }
+
     /// Waits until a running job has taken so many bytes.
     func waitForBytes(_ count: Int64, of id: JobID) async throws {
         while try await !self.engine.progress().contains(where: { $0.id == id && $0.done >= count }) {

@@ -20,6 +20,9 @@ int ferry_fallocate_keep_size(int fd, int64_t offset, int64_t length);
 /* sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts write-out; promises nothing. */
 int ferry_start_writeout(int fd, int64_t offset, int64_t length);
 
+/* lseek(2) with SEEK_HOLE from the beginning: the first byte that was never written, or the file's end. */
+int64_t ferry_first_hole(int fd);
+
 /* openat(2) with a mode. */
 int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 
