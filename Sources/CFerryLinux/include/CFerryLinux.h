@@ -20,6 +20,9 @@ int ferry_fallocate_keep_size(int fd, int64_t offset, int64_t length);
 /* sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts write-out; promises nothing. */
 int ferry_start_writeout(int fd, int64_t offset, int64_t length);
 
+/* copy_file_range(2) at offsets that stay as they are. */
+ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length);
+
 /* openat(2) with a mode. */
 int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 
