@@ -36,7 +36,7 @@ struct Follower {
         _ scope: FollowState.Scope,
         session: Session,
         console: Console,
-        printsPaths: Bool,
+        printsAnswers: Bool,
         untilEmpty: Bool = false,
         timeout: Duration? = nil
     ) {
@@ -44,7 +44,7 @@ struct Follower {
         self.state = FollowState(scope)
         self.session = session
         self.console = console
-        self.display = FollowDisplay(console, printsPaths: printsPaths, now: now)
+        self.display = FollowDisplay(console, printsAnswers: printsAnswers, now: now)
         self.untilEmpty = untilEmpty
         self.deadline = timeout.map { now + Int64(min($0 / .milliseconds(1), 1e15)) }
     }
