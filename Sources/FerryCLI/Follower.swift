@@ -144,6 +144,8 @@ struct Follower {
     private mutating func receive() throws(FerryError) {
         for incoming in try self.session.client.receive() {
             switch incoming {
+            case .notification(.overrun):
+                try self.reenter()
             case .notification(let notification):
                 self.failures = 0
                 try self.tell(self.state.apply(notification))
