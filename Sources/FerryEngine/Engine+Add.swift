@@ -33,6 +33,8 @@ extension Engine {
         let new: NewJob
         /// `-o`: folder and name to reserve.
         let place: (directory: String, name: String)?
+        /// What an upload sends.
+        var sources: UploadSources?
     }
 
     /// Accepts jobs, all of them or none; when it returns they survive a power cut.
@@ -91,22 +93,34 @@ extension Engine {
             )
         }
         let host = parsed.address.origin
+        var sources: UploadSources?
+        if request.kind == .upload {
+            guard let order = request.upload else {
+                throw FerryError.usage("an upload needs something to send")
+            }
+            sources = try UploadSources(order)
+            // It is found again by what it sends and where to, wherever the command was given.
+            stored.directory = "/"
+            stored.output = nil
+        }
         return Checked(
             request: stored,
             new: NewJob(
                 request: stored,
                 redactedURL: shown,
-                urlFingerprint: URLParser.fingerprint(parsed.address.url),
+                urlFingerprint: request.upload?.fingerprint(url: parsed.address.url)
+                    ?? URLParser.fingerprint(parsed.address.url),
                 host: host.host.contains(":") ? "[\(host.host)]:\(host.port)" : "\(host.host):\(host.port)",
                 createdAt: now
             ),
-            place: request.output.map { DownloadTransfer.split($0) }
+            place: stored.output.map { DownloadTransfer.split($0) },
+            sources: sources
         )
     }
 
     /// Looks at folders, before anything is queued.
     private func checkPlaces(_ checked: [Checked]) throws {
-        for item in checked {
+        for item in checked where item.sources == nil {
             let directory = item.place?.directory ?? item.request.directory
             do throws(SystemError) {
                 _ = try Folder(directory)
@@ -141,7 +155,8 @@ extension Engine {
             else { return (Added(outcome: .same, job: job, note: note), nil) }
             return (Added(outcome: .resumed, job: change.job, note: note), change)
         }
-        if item.request.ifExists == nil, let job = same.first(where: { $0.state == .completed }),
+        if item.sources == nil, item.request.ifExists == nil,
+            let job = same.first(where: { $0.state == .completed }),
             try self.has(item.request.checksum, job, transaction),
             try self.isStillThere(job, transaction, calls)
         {
@@ -149,11 +164,14 @@ extension Engine {
                 Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil
             )
         }
-        let place = item.place ?? (item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
+        let place =
+            item.place
+            ?? (item.sources == nil && item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
         if let place, let taken = try self.taken(place, item.request, transaction, calls) {
             return (taken, nil)
         }
         let id = try transaction.insert(item.new)
+        if let order = item.request.upload { try item.sources?.insert(order, job: id, in: transaction) }
         if let place = item.place,
             try !transaction.reserve(directory: place.directory, name: place.name, for: id)
         {
@@ -241,6 +259,9 @@ extension Engine {
         if new.sizeLimitBytes != old.sizeLimitBytes { names.append("--size-limit") }
         if new.compressed != old.compressed { names.append("--compressed") }
         if new.remoteTime != old.remoteTime { names.append("--remote-time") }
+        if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
+        if new.upload?.contentType != old.upload?.contentType { names.append("--type") }
+        if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }
         guard !names.isEmpty else { return nil }
         return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"
     }

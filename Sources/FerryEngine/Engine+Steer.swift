@@ -95,6 +95,7 @@ extension Engine {
         await self.stopTransfer(of: id, for: .cancel)
         let changes = try await keepPartial ? cancellation.conclude(id) : cancellation.carryOut(id)
         self.observer(changes)
+        if job.kind == .upload { await self.tidyNow() }
         let state = try await self.services.store.read { try $0.job(id)?.state }
         let error = state == .completed ? "job \(id) was completed before it could be cancelled" : nil
         return Steered(id: id, state: state, error: error)
@@ -114,6 +115,10 @@ extension Engine {
             }
             // A failed job's partial goes with it. The clean-up outlives the job's rows.
             var ids: [Int64] = []
+            if job.state == .failed, job.kind == .upload {
+                try UploadCleanup.abandon(id, in: transaction, at: now)
+                try UploadCleanup.removeSpool(of: id, in: transaction, at: now)
+            }
             if job.state == .failed {
                 for file in try transaction.files(id) {
                     let detail = try Cleanup.detail(file)
@@ -138,6 +143,7 @@ extension Engine {
         }
         for cleanup in cleanups { try await Cleanup.carryOut(cleanup, services) }
         if let change { self.observer([change]) }
+        await self.tidyNow()
         return steered
     }
 }

@@ -129,13 +129,14 @@ struct Cancellation: Sendable {
             try await self.services.disk.run { try Cleanup.remove(detail, calls: calls) }
         }
         self.services.crash.reach(.cancelUnlinked)
-        return try await self.conclude(id)
+        return try await self.conclude(id, abandonsUpload: true)
     }
 
-    /// Says that the job is cancelled; what is on disk stays.
-    func conclude(_ id: JobID) async throws -> [JobChange] {
+    /// Says that the job is cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
+    func conclude(_ id: JobID, abandonsUpload: Bool = false) async throws -> [JobChange] {
         let now = self.services.time.now()
         return try await self.services.store.write { transaction in
+            if abandonsUpload { try UploadCleanup.abandon(id, in: transaction, at: now) }
             let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
             for cleanup in try transaction.cleanups()
             where cleanup.job == id && cleanup.kind == Cleanup.cancel {
