@@ -24,7 +24,7 @@ final class FollowDisplay {
     static let narrowest = 20
 
     private let console: Console
-    private let printsPaths: Bool
+    private let printsAnswers: Bool
     private let mode: Mode
     private let start: Int64
     private var area = LiveArea()
@@ -36,10 +36,10 @@ final class FollowDisplay {
 
     /// Begins at `now`, in milliseconds of the monotonic clock.
     ///
-    /// `printsPaths` says whether the path of each completed file is the answer (`get`).
-    init(_ console: Console, printsPaths: Bool, now: Int64) {
+    /// `printsAnswers` says whether the path or URL of each completed job is the answer (`get`, `put`).
+    init(_ console: Console, printsAnswers: Bool, now: Int64) {
         self.console = console
-        self.printsPaths = printsPaths
+        self.printsAnswers = printsAnswers
         self.start = now
         let isTerminal = console.err.isTerminal && console.environment["TERM"] != "dumb"
         let columns = console.errorColumns
@@ -91,9 +91,9 @@ final class FollowDisplay {
         }
         if self.console.json {
             try self.print(json: job)
-        } else if self.printsPaths, job.state == .completed, let path = job.path {
+        } else if self.printsAnswers, job.state == .completed, let answer = JobText.answer(job) {
             self.erase()
-            self.console.out.line(path)
+            self.console.out.line(answer)
             self.console.out.flush()
         }
     }

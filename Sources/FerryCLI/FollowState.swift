@@ -82,6 +82,8 @@ struct FollowState {
             let known = documents.filter { self.jobs[$0.id] != nil }
             for document in known { self.progress(document) }
             return known.isEmpty ? [] : [.progress(known)]
+        case .overrun:
+            return []  // who follows subscribes again, and `begin` tells what has changed
         }
     }
 

@@ -36,7 +36,7 @@ struct Follower {
         _ scope: FollowState.Scope,
         session: Session,
         console: Console,
-        printsPaths: Bool,
+        printsAnswers: Bool,
         untilEmpty: Bool = false,
         timeout: Duration? = nil
     ) {
@@ -44,7 +44,7 @@ struct Follower {
         self.state = FollowState(scope)
         self.session = session
         self.console = console
-        self.display = FollowDisplay(console, printsPaths: printsPaths, now: now)
+        self.display = FollowDisplay(console, printsAnswers: printsAnswers, now: now)
         self.untilEmpty = untilEmpty
         self.deadline = timeout.map { now + Int64(min($0 / .milliseconds(1), 1e15)) }
     }
@@ -144,6 +144,8 @@ struct Follower {
     private mutating func receive() throws(FerryError) {
         for incoming in try self.session.client.receive() {
             switch incoming {
+            case .notification(.overrun):
+                try self.reenter()
             case .notification(let notification):
                 self.failures = 0
                 try self.tell(self.state.apply(notification))

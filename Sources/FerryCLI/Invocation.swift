@@ -5,7 +5,9 @@ import Glibc
 /// What a command line asks for, checked as far as that goes without the service.
 enum Invocation: Sendable {
     case get(TransferOrder)
+    case put(UploadArguments)
     case add(TransferOrder)
+    case addUpload(UploadArguments)
     case run(untilEmpty: Bool)
     case daemon
     case list(selector: Selector, host: String?, limit: Int?, includeOld: Bool)
@@ -24,7 +26,14 @@ enum Invocation: Sendable {
         let command = arguments.command
         switch command {
         case .get: self = .get(try TransferOrder(arguments, in: surroundings))
-        case .add: self = .add(try TransferOrder(arguments, in: surroundings))
+        case .put: self = .put(try UploadArguments(arguments, in: surroundings))
+        case .add:
+            if UploadArguments.isUpload(arguments) {
+                self = .addUpload(try UploadArguments(arguments, in: surroundings))
+            } else {
+                try UploadArguments.refuse(arguments)
+                self = .add(try TransferOrder(arguments, in: surroundings))
+            }
         case .run:
             try Self.refuseOperands(arguments)
             self = .run(untilEmpty: arguments.has(.untilEmpty))
@@ -118,7 +127,7 @@ enum Invocation: Sendable {
     }
 }
 
-/// The downloads that `get` or `add` asks for.
+/// The downloads that `get` or `add` asks for; what they share with uploads is read from one of these.
 struct TransferOrder: Sendable {
     /// One request a URL, in order.
     var requests: [JobRequest]
@@ -163,7 +172,7 @@ struct TransferOrder: Sendable {
                     attempts: arguments.value(.attempts).flatMap(OptionValue.number),
                     umask: surroundings.umask,
                     proxy: surroundings.proxy,
-                    foreground: arguments.command == .get,
+                    foreground: arguments.command != .add,
                     checksum: arguments.value(.checksum).flatMap { Checksum(text: $0) },
                     sizeLimitBytes: arguments.value(.sizeLimit).flatMap { ByteCount(text: $0)?.bytes },
                     compressed: arguments.has(.compressed),

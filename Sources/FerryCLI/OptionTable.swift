@@ -2,6 +2,7 @@
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
     case checksum, sizeLimit, compressed, remoteTime
+    case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
     case untilEmpty, keepPartial, timeout, state, host, limit, old, all
     case json, quiet, verbose, color, stateDirectory, help, version, manual
 }
@@ -92,14 +93,15 @@ struct CommandOption: Sendable {
 
 /// All options of all commands.
 enum OptionTable {
-    private static let transfers: [CommandName] = [.get, .add]
+    private static let transfers: [CommandName] = [.get, .put, .add]
+    private static let downloads: [CommandName] = [.get, .add]
     private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
     private static let stateWords = [
         "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
     ]
 
     /// The table, in the order of help.
-    static let all: [CommandOption] = Self.transfer + Self.selection + Self.common
+    static let all: [CommandOption] = Self.transfer + Self.upload + Self.selection + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -110,7 +112,7 @@ enum OptionTable {
             kind: .file,
             key: "output",
             aria2: "out",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Write to FILE; its folder must exist."
         ),
         CommandOption(
@@ -121,7 +123,7 @@ enum OptionTable {
             kind: .folder,
             key: "dir",
             aria2: "dir",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Write into DIR, which is created if it is missing."
         ),
         CommandOption(
@@ -130,7 +132,7 @@ enum OptionTable {
             value: "WHAT",
             kind: .word(["fail", "rename", "overwrite", "skip", "update"]),
             key: "if_exists",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "If the name is taken: fail (the default with -o), rename (the default without), overwrite, "
                 + "skip, or update (only if the server has a newer version)."
@@ -181,7 +183,7 @@ enum OptionTable {
             kind: .checksum,
             key: "checksum",
             aria2: "checksum",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "Save the file only if it has this digest; ALGO is sha256, sha512, sha1 or md5, or another of "
                 + "the SHA-2 family."
@@ -192,7 +194,7 @@ enum OptionTable {
             value: "SIZE",
             kind: .size,
             key: "size_limit",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "Fail if the file is larger than SIZE (such as 500M or 2G), at the latest while it is written."
         ),
@@ -200,7 +202,7 @@ enum OptionTable {
             .compressed,
             "compressed",
             key: "compressed",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Ask for a compressed body and save it unpacked; such a download is never resumed."
         ),
         CommandOption(
@@ -208,7 +210,7 @@ enum OptionTable {
             "remote-time",
             key: "remote_time",
             aria2: "remote-time",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Give the file the date that the server names."
         ),
     ]
@@ -279,7 +281,7 @@ enum OptionTable {
         CommandOption(
             .json,
             "json",
-            commands: [.get, .add, .run, .list, .show, .log, .wait, .version],
+            commands: [.get, .put, .add, .run, .list, .show, .log, .wait, .version],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(

@@ -15,8 +15,8 @@ public struct ClientID: Hashable, Sendable {
 
 /// What stands behind the control socket.
 ///
-/// For one client the calls come one after the other: joined, any number of requests, left. Different clients are
-/// served concurrently.
+/// For one client the calls come one after the other: joined, any number of requests, left; of one that never
+/// greets only left. Different clients are served concurrently.
 public protocol ControlHandler: Sendable {
     /// Answers a request.
     func handle(_ request: ControlRequest, from client: ClientID) async throws(FerryError) -> ControlResponse
@@ -35,12 +35,24 @@ public final class ControlServer: Sendable {
     struct Limits: Sendable {
         /// The longest line of a client: an `add` of many URLs.
         var lineBytes = 16 << 20
+        /// Unfinished lines of all clients together; who adds to them beyond that is refused.
+        var inputBytes = 64 << 20
         /// Events that may wait for one client.
-        var outboxBytes = 8 << 20
+        var outboxBytes = 2 << 20
+        /// Connections at once: half of the descriptors, so that clients never starve the transfers.
+        var connections = Limits.halfOfDescriptors
+        /// How long a connection may be silent before it greets.
+        var greeting = Duration.seconds(10)
         /// How often a client whose request takes long is shown that the service lives.
         var signOfLife = Duration.seconds(3)
         /// How long a stop waits for clients that read.
         var drain = Duration.seconds(1)
+
+        private static var halfOfDescriptors: Int {
+            var limit = rlimit()
+            guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 512 }
+            return Int(min(max(limit.rlim_cur / 2, 16), 4_096))
+        }
     }
 
     /// What the thread and all others share.
@@ -152,7 +164,8 @@ public final class ControlServer: Sendable {
     /// Makes the task that serves a new connection, and the box for its lines.
     func open(_ client: ClientID) -> AsyncStream<[UInt8]>.Continuation {
         let (lines, continuation) = AsyncStream.makeStream(of: [UInt8].self)
-        self.shared.withLock { $0.outboxes[client] = Outbox(limit: self.limits.outboxBytes) }
+        let outbox = Outbox(limit: self.limits.outboxBytes, overrun: Self.overrun)
+        self.shared.withLock { $0.outboxes[client] = outbox }
         if let greeting = Self.line(ServiceLine(hello: self.hello)) { self.post(greeting, to: client) }
         Task { await self.serve(client, lines) }
         return continuation
@@ -161,9 +174,11 @@ public final class ControlServer: Sendable {
     /// Takes one line after the other; the thread hands out the next when the last was answered.
     private func serve(_ client: ClientID, _ lines: AsyncStream<[UInt8]>) async {
         var iterator = lines.makeAsyncIterator()
-        guard let greeting = await iterator.next() else { return }
+        guard let greeting = await iterator.next() else { return await self.handler.clientLeft(client) }
         if let error = self.fault(ofGreeting: greeting) {
-            return self.post(Self.line(ServiceLine(error: ErrorDocument(error))), to: client, closes: true)
+            self.post(Self.line(ServiceLine(error: ErrorDocument(error))), to: client, closes: true)
+            while await iterator.next() != nil {}  // until the thread has let go of it
+            return await self.handler.clientLeft(client)
         }
         await self.handler.clientJoined(client)
         self.post(nil, to: client, isAnswered: true)
@@ -213,6 +228,9 @@ public final class ControlServer: Sendable {
         }
         self.wakeUp.signal()
     }
+
+    /// What a client is told for the events that it did not read in time.
+    private static let overrun = ControlServer.line(ServiceLine(notification: .overrun)) ?? []
 
     /// A line with its newline; our documents hold nothing that JSON cannot.
     static func line(_ line: ServiceLine) -> [UInt8]? {

@@ -27,6 +27,9 @@ struct LineBuffer {
     /// Whether ``next()`` would give something other than `none`.
     private(set) var hasNext = false
 
+    /// Bytes that are held.
+    var count: Int { self.bytes.count - self.start }
+
     /// Adds bytes at the end.
     mutating func append(_ new: UnsafeRawBufferPointer) {
         if self.start > 0, self.start == self.bytes.count || self.start > 1 << 20 {

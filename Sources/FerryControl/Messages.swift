@@ -181,6 +181,8 @@ public enum ControlNotification: Codable, Sendable, Equatable {
     case event(EventDocument, job: JobDocument?)
     /// Where running jobs stand.
     case progress([ProgressDocument])
+    /// The client read too slowly, and events were left out; another `subscribe` tells how things stand.
+    case overrun
 }
 
 /// A failure that travels over the socket.

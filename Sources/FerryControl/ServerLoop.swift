@@ -15,6 +15,8 @@ struct ServerConnection {
     var input: LineBuffer
     /// What is being sent.
     var output: ArraySlice<UInt8> = []
+    /// Until when it has to greet; nil once it has said something.
+    var greetsBefore: ContinuousClock.Instant?
     /// Whether a line was handed on and not answered.
     var isBusy = false
     /// Whether nothing more is read.
@@ -37,6 +39,8 @@ struct ServerLoop {
     private let wakeUp: WakeUp
     private var connections: [ClientID: ServerConnection] = [:]
     private var lastID: UInt64 = 0
+    /// Connections in the order in which they were accepted, until they are seen to have greeted or gone.
+    private var silent: [ClientID] = []
     /// Until when nothing is accepted: no descriptor was left (accept(2), EMFILE).
     private var acceptsAfter: ContinuousClock.Instant?
     /// When clients whose requests are being handled get a sign of life.
@@ -62,6 +66,7 @@ struct ServerLoop {
                 if self.connections.isEmpty || ContinuousClock.now >= drainEnd { break }
             }
             self.giveSignOfLife()
+            self.dismissSilent()
             self.wait()
         }
         for id in Array(self.connections.keys) { self.remove(id) }
@@ -105,6 +110,18 @@ struct ServerLoop {
         }
     }
 
+    /// Closes connections that have not greeted in time.
+    private mutating func dismissSilent() {
+        let now = ContinuousClock.now
+        while let id = self.silent.first {
+            if let end = self.connections[id]?.greetsBefore {
+                guard end <= now else { return }
+                self.remove(id)
+            }
+            self.silent.removeFirst()
+        }
+    }
+
     /// Whether a stop need not wait for this connection.
     private func isIdle(_ connection: ServerConnection) -> Bool {
         guard !connection.isBusy, !connection.input.hasNext, connection.output.isEmpty else { return false }
@@ -134,9 +151,9 @@ struct ServerLoop {
 
     /// Milliseconds until a time of our own is due, -1 if none is.
     private var timeout: Int32 {
-        guard let due = [self.acceptsAfter, self.drainEnd, self.signOfLife].compactMap(\.self).min() else {
-            return -1
-        }
+        let greeting = self.silent.first.flatMap { self.connections[$0]?.greetsBefore }
+        let times = [self.acceptsAfter, self.drainEnd, self.signOfLife, greeting]
+        guard let due = times.compactMap(\.self).min() else { return -1 }
         return Int32(max(0, ((due - .now) / Duration.milliseconds(1)).rounded(.up)))
     }
 
@@ -156,6 +173,10 @@ struct ServerLoop {
                 close(descriptor)
                 continue
             }
+            guard self.makeRoom() else {
+                Self.refuse(descriptor)
+                continue
+            }
             self.lastID += 1
             let id = ClientID(rawValue: self.lastID)
             let lines = self.server.open(id)
@@ -164,9 +185,36 @@ struct ServerLoop {
                 id: id,
                 descriptor: descriptor,
                 lines: lines,
-                input: input
+                input: input,
+                greetsBefore: .now + self.server.limits.greeting
             )
+            self.silent.append(id)
         }
+    }
+
+    /// Whether one more connection has a place; the oldest of those that have not greeted gives it up.
+    private mutating func makeRoom() -> Bool {
+        guard self.connections.count >= self.server.limits.connections else { return true }
+        while let id = self.silent.first {
+            self.silent.removeFirst()
+            guard self.connections[id]?.greetsBefore != nil else { continue }
+            self.remove(id)
+            return true
+        }
+        return false
+    }
+
+    /// Tells a client that there are too many; what does not fit the socket's empty buffer is of no use to it.
+    private static func refuse(_ descriptor: Int32) {
+        let error = FerryError(
+            .busy,
+            "the service has as many clients as it can serve; try again when some have gone",
+            exitStatus: .noService
+        )
+        if let line = ControlServer.line(ServiceLine(error: ErrorDocument(error))) {
+            _ = UnixSocket.send(descriptor, line[...])
+        }
+        close(descriptor)
     }
 
     /// Whether the peer is our user or root; who may use the machine's socket, its mode says (unix(7)).
@@ -211,15 +259,23 @@ struct ServerLoop {
         if !connection.isBusy, !connection.closesWhenSent {
             switch connection.input.next() {
             case .line(let line):
+                connection.greetsBefore = nil
                 connection.isBusy = true
                 connection.lines.yield(line)
+            case .none where self.isCrowdedOut(connection):
+                self.dismiss(
+                    &connection,
+                    FerryError(
+                        .busy,
+                        "the service is taking too many large requests at once; try again",
+                        exitStatus: .noService
+                    )
+                )
             case .none:
                 break
             case .overLimit:
-                connection.closesWhenSent = true
                 let limit = self.server.limits.lineBytes
-                let error = ErrorDocument(.usage("a request may have \(limit) bytes at most"))
-                self.server.post(ControlServer.line(ServiceLine(error: error)), to: id, closes: true)
+                self.dismiss(&connection, .usage("a request may have \(limit) bytes at most"))
             }
         }
         self.send(&connection)
@@ -228,12 +284,21 @@ struct ServerLoop {
             && connection.isInputEnded
         let isClosed = connection.closesWhenSent && connection.output.isEmpty
         self.connections[id] = connection
-        if isDone || isClosed || self.hasLostEvents(id) { self.remove(id) }
+        if isDone || isClosed { self.remove(id) }
     }
 
-    /// Whether a client reads so slowly that its outbox was given up.
-    private func hasLostEvents(_ id: ClientID) -> Bool {
-        self.server.shared.withLock { $0.outboxes[id]?.isOverflown ?? false }
+    /// Tells a client why it is not listened to any more, and ends with that.
+    private func dismiss(_ connection: inout ServerConnection, _ error: FerryError) {
+        connection.closesWhenSent = true
+        let line = ControlServer.line(ServiceLine(error: ErrorDocument(error)))
+        self.server.post(line, to: connection.id, closes: true)
+    }
+
+    /// Whether a half line grows while those of all clients take more memory than they may.
+    private func isCrowdedOut(_ connection: ServerConnection) -> Bool {
+        guard connection.input.count > 1 << 16 else { return false }
+        let others = self.connections.values.reduce(0) { $0 + ($1.id == connection.id ? 0 : $1.input.count) }
+        return others + connection.input.count > self.server.limits.inputBytes
     }
 
     /// Sends from the outbox until it is empty or the socket is full.

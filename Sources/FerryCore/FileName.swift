@@ -81,10 +81,12 @@ public enum FileName {
         return String(scalars)
     }
 
-    /// Control characters (C0, DEL, C1), format characters (bidirectional and zero-width ones), separators.
+    /// Control characters (C0, DEL, C1), format characters (bidirectional and zero-width ones) and those that are
+    /// reserved for more of them, separators.
     private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
+        case .unassigned: scalar.properties.isDefaultIgnorableCodePoint
         default: false
         }
     }

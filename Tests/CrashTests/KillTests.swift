@@ -55,6 +55,50 @@ import Testing
         }
     }
 
+    @Test func `commands without a daemon go on with each other's services`() async throws {
+        let slab: Int64 = 256 << 10
+        let object = TestObject(size: 900_000, seed: 37)
+        let server = try ScriptedServer { request, _ in
+            let reply = Reply.object(object, for: request)
+            return request.rangeStart ?? 0 < 2 * slab ? reply.with(.stall(after: slab)) : reply
+        }
+        let names = ["a.bin", "b.bin", "c.bin"]
+        try await withCrashScope { scope in
+            var gets: [RunningTool] = []
+            for (number, name) in zip(1..., names) {
+                gets.append(try scope.startGet(server.url(name)))
+                try await scope.waitForPartial(number, of: name, size: slab)
+            }
+            gets[0].kill(SIGKILL)
+            #expect(try await gets[0].waitForExit().ending == .signalled(SIGKILL))
+            let left = try await scope.show(1) { $0.state != "running" }
+            #expect(left.state == "queued")
+            #expect(left.bytesDurable == slab)
+
+            _ = try #require(try scope.probe.kill(), "nobody serves")
+            for number in 2...3 {
+                try await scope.waitForPartial(number, of: names[number - 1], size: 2 * slab)
+            }
+            _ = try #require(try scope.probe.kill(), "nobody serves")
+            for (name, get) in zip(names, gets).dropFirst() {
+                let result = try await get.waitForExit()
+                #expect(result.status == 0)
+                #expect(result.stderr.split(separator: "\n").count <= 1, "\(result.stderr)")
+                #expect(try object.matches("\(scope.target)/\(name)") == nil)
+                let starts = server.requests.filter { $0.path == "/\(name)" }.map(\.rangeStart)
+                #expect(starts == [nil, slab, 2 * slab])
+            }
+            // The log tells of each service that owned the queue: one at a time, and no more than were needed.
+            let log = try scope.folder.text("queue/ferryd.log")
+            #expect(log.split(separator: "\n").filter { $0.contains("event=ready") }.count == 3)
+
+            let kept = try await scope.show(1)
+            #expect(kept.state == "queued")
+            #expect(kept.bytesDurable == slab)
+            #expect(server.requests.filter { $0.path == "/a.bin" }.count == 1)
+        }
+    }
+
     /// Less than a slab is written straight through; of more, the last part when the next checkpoint begins.
     @Test(arguments: [200_003, 1_300_003])
     func `a killed service fetches nothing again that was written`(size: Int64) async throws {

@@ -97,6 +97,22 @@ import Testing
         #expect(result.err == "ferry: job 1 (https://example.org/image.iso) failed: not-found\n")
     }
 
+    @Test func `a command that was told too much at once asks how things stand`() async throws {
+        let (result, requests) = try await self.run(["wait", "1", "2"]) { request, client, service in
+            guard case .subscribe(let jobs, _) = request else { return .done }
+            let isFirst =
+                service.requests.filter { if case .subscribe = $0 { true } else { false } }.count == 1
+            if isFirst {
+                service.notify(client, [event(sampleJob(1, .completed)), .overrun])
+                return .subscribed([sampleJob(1, .queued), sampleJob(2, .queued)])
+            }
+            #expect(jobs == [JobID(rawValue: 2)])
+            return .subscribed([sampleJob(2, .completed)])
+        }
+        #expect(result.status == .success)
+        #expect(requests.count == 4)
+    }
+
     @Test func `get of what is skipped asks for nothing more`() async throws {
         let (result, requests) = try await self.run(["get", "--if-exists", "skip", "u"]) { _, _, _ in
             Self.added([AddedJob(outcome: .skipped, job: nil, note: "'x' exists; skipped")])

@@ -57,7 +57,7 @@ import Testing
 
 @Suite struct OutboxTests {
     @Test func `lines come out in order and once`() {
-        var box = Outbox(limit: 100)
+        var box = Outbox(limit: 100, overrun: [0])
         #expect(box.isEmpty)
         box.add([1], .answer)
         box.add([2], .event)
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func `of progress only the latest is kept, in its place`() {
-        var box = Outbox(limit: 100)
+        var box = Outbox(limit: 100, overrun: [0])
         box.add([1], .progress)
         box.add([2], .event)
         box.add([3], .progress)
@@ -79,18 +79,25 @@ import Testing
         #expect(box.take() == [2, 4, 5])
     }
 
-    @Test func `events beyond the limit give the box up, answers and progress do not`() {
-        var box = Outbox(limit: 10)
+    @Test func `events beyond the limit give way to one line, answers and progress do not`() {
+        var box = Outbox(limit: 10, overrun: [0])
         box.add([UInt8](repeating: 1, count: 50), .answer)
         for _ in 0..<1_000 { box.add([UInt8](repeating: 1, count: 9), .progress) }
         box.add([UInt8](repeating: 2, count: 10), .event)
-        #expect(!box.isOverflown)
+        #expect(!box.isOverrun)
         #expect(box.take().count == 69)
+        box.add([5], .answer)
         box.add([UInt8](repeating: 2, count: 10), .event)
+        box.add([3], .progress)
         box.add([2], .event)
-        #expect(box.isOverflown)
-        #expect(box.isEmpty)
-        box.add([2], .answer)
-        #expect(box.isEmpty)
+        #expect(box.isOverrun)
+        for _ in 0..<1_000 {
+            box.add([2], .event)
+            box.add([3], .progress)
+        }
+        box.add([6], .answer)
+        #expect(box.take() == [5, 0, 6])
+        box.add([2], .event)
+        #expect(box.take() == [2])
     }
 }

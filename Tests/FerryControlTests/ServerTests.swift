@@ -118,7 +118,7 @@ import Testing
             let next = try RawClient(folder)
             try next.send(1, .counts)
             _ = try next.line()
-            #expect(try handler.calls.take() == .joined(ClientID(rawValue: 2)))
+            #expect(try handler.nextJoined() == ClientID(rawValue: 2))
         }
     }
 
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `a reader that is too slow is dropped, and the others get all`() async throws {
+    @Test func `a reader that is too slow is told so, and the others get all`() async throws {
         let handler = Recorder()
         try await withServer(handler, limits: ControlServer.Limits(outboxBytes: 100_000)) { server, folder in
             let slow = try RawClient(folder)
@@ -172,9 +172,89 @@ import Testing
                 server.notify([slowID, quickID], event(Int64(seq), bytes: 10_000))
                 #expect(try quick.line()?.notification == event(Int64(seq), bytes: 10_000))
             }
-            #expect(try handler.nextLeft() == slowID)
+            var seqs: [Int64] = []
+            while let notification = try slow.line()?.notification, notification != .overrun {
+                guard case .event(let event, _) = notification else { continue }
+                seqs.append(event.seq)
+            }
+            #expect(seqs == (0..<seqs.count).map { Int64($0 + 1) })
+            #expect(seqs.count < 200)
+            // It asks how things stand, and is told of what happens from then on.
+            try slow.send(1, .counts)
+            while let line = try slow.line(), line != ServiceLine(id: 1, response: .done) {}
+            server.notify(slowID, event(201))
+            #expect(try slow.line()?.notification == event(201))
+        }
+    }
+
+    @Test func `connections that never greet are closed, and others stay`() async throws {
+        let handler = Recorder()
+        let limits = ControlServer.Limits(greeting: .milliseconds(50))
+        try await withServer(handler, limits: limits) { server, folder in
+            let client = try RawClient(folder)
+            _ = try handler.nextJoined()
+            let silent = try (0..<5).map { _ in try RawClient(folder, greets: false) }
+            try silent[0].send("{\"half a")
+            for connection in silent {
+                #expect(try connection.line()?.hello != nil)
+                #expect(try connection.line() == nil)
+                _ = try handler.nextLeft()
+            }
             #expect(server.clientCount == 1)
-            while try slow.bytes() != nil {}
+            try client.send(1, .counts)
+            #expect(try client.line() == ServiceLine(id: 1, response: .done))
+        }
+    }
+
+    @Test func `beyond the number of connections silent ones give way, others do not`() async throws {
+        try await withServer(limits: ControlServer.Limits(connections: 4)) { server, folder in
+            let clients = try (0..<3).map { _ in try RawClient(folder) }
+            let silent = try RawClient(folder, greets: false)
+            #expect(try silent.line()?.hello != nil)
+            let fourth = try RawClient(folder)
+            #expect(try silent.line() == nil)
+            let fifth = try RawClient(folder, greets: false)
+            let error = try #require(try fifth.line()?.error)
+            #expect(error.exitStatus == .noService)
+            #expect(try fifth.line() == nil)
+            for client in clients + [fourth] {
+                try client.send(1, .counts)
+                #expect(try client.line() == ServiceLine(id: 1, response: .done))
+            }
+            #expect(server.clientCount == 4)
+        }
+    }
+
+    @Test func `half lines of many clients take a bounded amount of memory`() async throws {
+        try await withServer(limits: ControlServer.Limits(inputBytes: 1_000_000)) { _, folder in
+            let half = [UInt8](repeating: UInt8(ascii: "x"), count: 400_000)
+            let clients = try (0..<3).map { _ in try RawClient(folder) }
+            for client in clients { client.offer(half) }
+            let whole = try RawClient(folder)
+            try whole.send(1, .counts)
+            #expect(try whole.line() == ServiceLine(id: 1, response: .done))
+            let refused = try clients.filter { client in
+                // Who was not refused finishes the line, and is told that it means nothing.
+                client.offer([10])
+                return try client.line()?.error?.code == .busy
+            }
+            #expect(refused.count == 1)
+        }
+    }
+
+    @Test func `noise on hundreds of connections never ends the server`() async throws {
+        try await withServer { _, folder in
+            var state: UInt64 = 7
+            for number in 0..<200 {
+                let noise = (0..<number * 20).map { _ in
+                    state = state &* 6_364_136_223_846_793_005 &+ 1
+                    return UInt8(truncatingIfNeeded: state >> 56)
+                }
+                try RawClient(folder, greets: number % 2 == 0).offer(noise + [10])
+            }
+            let client = try RawClient(folder)
+            try client.send(1, .counts)
+            #expect(try client.line() == ServiceLine(id: 1, response: .done))
         }
     }
 
@@ -261,7 +341,7 @@ import Testing
             #expect(try silent.line() == nil)
             #expect(folder.mode("s") == nil)
             #expect(server.clientCount == 0)
-            #expect(try handler.nextLeft() == id)
+            #expect(try [handler.nextLeft(), handler.nextLeft()].contains(id))
             server.stop()
         }
     }

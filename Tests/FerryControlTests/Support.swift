@@ -179,6 +179,20 @@ final class RawClient {
         }
     }
 
+    /// Sends as much as the other side takes before it ends the connection.
+    func offer(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            switch UnixSocket.send(self.descriptor, rest) {
+            case .success(let count): rest = rest.dropFirst(count)
+            case .failure(let failure):
+                guard failure.isWouldBlock,
+                    UnixSocket.wait(self.descriptor, for: POLLOUT, until: .now + .seconds(30))
+                else { return }
+            }
+        }
+    }
+
     func send(_ id: Int, _ request: ControlRequest) throws {
         try self.send(ControlJSON.encode(RequestLine(id: id, request: request)) + [10])
     }

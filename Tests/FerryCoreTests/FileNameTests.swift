@@ -18,7 +18,7 @@ import Testing
             ("evil\u{202E}gpj.exe", "evilgpj.exe"),
             ("\u{200F}.\u{FEFF}.", nil), ("\u{200B}.hidden", "_.hidden"), ("a\u{2028}b", "ab"),
             ("a\u{AD}b", "ab"),
-            ("a\u{2066}b\u{E0041}", "ab"), ("%2e%2e%2f", "%2e%2e%2f"), ("CON", "CON"),
+            ("a\u{2066}b\u{E0041}", "ab"), ("\u{2065}xe", "xe"), ("%2e%2e%2f", "%2e%2e%2f"), ("CON", "CON"),
             ("e\u{301}", "e\u{301}"),
             (".\0.", nil), ("..\u{200B}", nil), ("\u{61C}-a", "_-a"),
         ] as [(String, String?)]
