@@ -95,7 +95,10 @@ extension Engine {
         await self.stopTransfer(of: id, for: .cancel)
         let changes = try await keepPartial ? cancellation.conclude(id) : cancellation.carryOut(id)
         self.observer(changes)
-        if job.kind == .upload { await self.tidyNow() }
+        if job.kind == .upload {
+            self.services.crash.reach(.uploadAbandoned)
+            await self.tidyNow()
+        }
         let state = try await self.services.store.read { try $0.job(id)?.state }
         let error = state == .completed ? "job \(id) was completed before it could be cancelled" : nil
         return Steered(id: id, state: state, error: error)
