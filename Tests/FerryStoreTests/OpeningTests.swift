@@ -130,9 +130,9 @@ import Testing
     @Test func `a newer database is refused`() async throws {
         try await withFolder { folder in
             try await self.makeDatabase(folder)
-            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute("PRAGMA user_version = 2")
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute("PRAGMA user_version = 3")
             let error = try self.refusal(folder)
-            #expect(error.message.contains("written by a newer Ferry (version 2, this one reads up to 1)"))
+            #expect(error.message.contains("written by a newer Ferry (version 3, this one reads up to 2)"))
         }
     }
 
