@@ -15,6 +15,8 @@
 typedef size_t (*ferry_curl_data_callback)(
     char *_Nullable bytes, size_t size, size_t count, void *_Nullable context);
 
+typedef int (*ferry_curl_seek_callback)(void *_Nullable context, curl_off_t offset, int origin);
+
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -41,6 +43,11 @@ static inline CURLcode ferry_curl_set_list(
 
 static inline CURLcode ferry_curl_set_data_callback(
     CURL *handle, CURLoption option, ferry_curl_data_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
+static inline CURLcode ferry_curl_set_seek_callback(
+    CURL *handle, CURLoption option, ferry_curl_seek_callback _Nullable callback) {
     return curl_easy_setopt(handle, option, callback);
 }
 

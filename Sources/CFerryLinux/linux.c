@@ -31,6 +31,11 @@ int ferry_start_writeout(int fd, int64_t offset, int64_t length) {
 
 int64_t ferry_first_hole(int fd) { return lseek(fd, 0, SEEK_HOLE); }
 
+ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length) {
+    off64_t source = from_offset, target = to_offset;
+    return copy_file_range(from, &source, to, &target, length, 0);
+}
+
 int ferry_openat(int dir, const char *path, int flags, mode_t mode) { return openat(dir, path, flags, mode); }
 
 int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {

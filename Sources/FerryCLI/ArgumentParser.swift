@@ -8,6 +8,8 @@ struct Arguments: Equatable, Sendable {
     var options: [OptionID: [String]] = [:]
     /// What is no option.
     var operands: [String] = []
+    /// The values of `--form` and `--form-file` once more: the order among both is that of the form's parts.
+    var form: [FormOption] = []
 
     /// Whether a flag or option was given.
     func has(_ id: OptionID) -> Bool { self.options[id] != nil }
@@ -151,6 +153,9 @@ struct ArgumentParser {
                 throw .usage("ferry \(command.rawValue) has no option --\(option.long)")
             }
             result.options[option.id, default: []].append(value)
+            if [.form, .formFile].contains(option.id) {
+                result.form.append(FormOption(id: option.id, value: value))
+            }
         }
         return result
     }

@@ -1,6 +1,6 @@
 /// The commands of this release, in the order in which help lists them.
 enum CommandName: String, CaseIterable, Sendable {
-    case get, add, run, daemon, list, show, log, watch, wait
+    case get, put, add, run, daemon, list, show, log, watch, wait
     case pause, resume, cancel, retry, remove, set, limit
     case resumeData = "resume-data"
     case verify, config, doctor, service, completions, version, help
@@ -12,6 +12,7 @@ enum CommandName: String, CaseIterable, Sendable {
     var operands: String {
         switch self {
         case .get, .add: "URL..."
+        case .put: "FILE... URL"
         case .run, .daemon, .list, .limit, .config, .version: ""
         case .show, .log: "JOB"
         case .watch: "[JOB...]"
@@ -31,7 +32,8 @@ enum CommandName: String, CaseIterable, Sendable {
     var summary: String {
         switch self {
         case .get: "Download files and stay until they are there"
-        case .add: "Queue downloads and return at once"
+        case .put: "Upload files and stay until the server has them"
+        case .add: "Queue downloads or uploads and return at once"
         case .run: "Keep the queue going until stopped"
         case .daemon: "Become the service that works on the queue"
         case .list: "List jobs, newest last"
@@ -67,10 +69,24 @@ enum CommandName: String, CaseIterable, Sendable {
                 "Ctrl-C leaves the jobs in the queue; the same command again goes on with them, and what was "
                     + "fetched already is not fetched again. Where a daemon runs, it goes on by itself.",
             ]
+        case .put:
+            [
+                "Queues an upload of each FILE to URL, shows progress on standard error, and stays until each has "
+                    + "ended. Where the server keeps each file is printed on standard output, one URL a line.",
+                "A URL that ends in a slash gets the file's name at its end; several files need such a URL. With "
+                    + "--form or --form-file a form is sent, and with --data-file the body of one request; there is "
+                    + "no other FILE then. A FILE is a regular file that stays as it is until it is sent; one that "
+                    + "changes fails the job.",
+                "With - as FILE standard input is copied into the queue first, which needs as much space there, and "
+                    + "sent from the copy.",
+                "Ctrl-C leaves the jobs in the queue; the same command again goes on with them. Where a daemon "
+                    + "runs, it goes on by itself.",
+            ]
         case .add:
             [
                 "Queues a download for each URL and prints the numbers of the jobs, one a line. When a number "
                     + "has been printed, that job survives a power cut.",
+                "With --upload, --form, --form-file or --data-file it queues what 'ferry put' sends.",
                 "Without a daemon nothing runs the jobs until some command does, such as 'ferry run'; this is "
                     + "said on standard error.",
             ]

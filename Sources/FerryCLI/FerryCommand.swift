@@ -8,11 +8,10 @@ public enum FerryCommand {
     /// Runs the command that this process was started as.
     public static func main() -> Never {
         _ = signal(SIGPIPE, SIG_IGN)  // a reader that has gone shows as EPIPE
-        let words = Array(CommandLine.arguments.dropFirst())
         let environment = Surroundings.environmentVariables()
         var console = Console(Arguments(command: .help), environment: environment)
         do throws(FerryError) {
-            let arguments = try ArgumentParser.parse(words)
+            let arguments = try ArgumentParser.parse(try Self.words(CommandLine.unsafeArgv))
             console = Console(arguments, environment: environment)
             // Help is given even where the current folder is gone.
             let surroundings =
@@ -26,6 +25,27 @@ public enum FerryCommand {
             console.error(Self.text(error))
             console.exit(error.exitStatus)
         }
+    }
+
+    /// What follows the program's name in a list of arguments that a null pointer ends.
+    ///
+    /// - Throws: A usage error for bytes that are no UTF-8: read with replacements they would name another file.
+    static func words(
+        _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>
+    ) throws(FerryError) -> [String] {
+        var words: [String] = []
+        var next = arguments
+        while let pointer = next.pointee {
+            guard let word = String(validatingCString: pointer) else {
+                throw .usage(
+                    "'\(String(cString: pointer).shown)' is not UTF-8, which ferry needs; "
+                        + "a link can give a file a name that is"
+                )
+            }
+            words.append(word)
+            next += 1
+        }
+        return Array(words.dropFirst())
     }
 
     /// What an error looks like after `ferry: `; lines after the first are hints.
@@ -53,7 +73,9 @@ struct RunningCommand {
     func run() throws(FerryError) -> ExitStatus {
         switch self.invocation {
         case .get(let order): return try self.get(order)
+        case .put(let order): return try self.put(order)
         case .add(let order): return try self.add(order)
+        case .addUpload(let order): return try self.add(order)
         case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
         case .wait(let selector, let timeout): return try self.wait(selector, timeout: timeout)
         case .watch(let jobs, let groups): return try self.watch(jobs, groups: groups)

@@ -24,7 +24,7 @@ final class FollowDisplay {
     static let narrowest = 20
 
     private let console: Console
-    private let printsPaths: Bool
+    private let printsAnswers: Bool
     /// Where plain lines go.
     private let lines: Output
     private let linesAreAnswer: Bool
@@ -39,11 +39,11 @@ final class FollowDisplay {
 
     /// Begins at `now`, in milliseconds of the monotonic clock.
     ///
-    /// `printsPaths` says whether the path of each completed file is the answer (`get`), `linesAreAnswer` whether
-    /// plain lines are (`watch`).
-    init(_ console: Console, printsPaths: Bool, linesAreAnswer: Bool = false, now: Int64) {
+    /// `printsAnswers` says whether the path or URL of each completed job is the answer (`get`, `put`),
+    /// `linesAreAnswer` whether plain lines are (`watch`).
+    init(_ console: Console, printsAnswers: Bool, linesAreAnswer: Bool = false, now: Int64) {
         self.console = console
-        self.printsPaths = printsPaths
+        self.printsAnswers = printsAnswers
         self.linesAreAnswer = linesAreAnswer
         self.lines = linesAreAnswer ? console.out : console.err
         self.start = now
@@ -101,9 +101,9 @@ final class FollowDisplay {
         }
         if self.console.json {
             try self.print(json: job)
-        } else if self.printsPaths, job.state == .completed, let path = job.path {
+        } else if self.printsAnswers, job.state == .completed, let answer = JobText.answer(job) {
             self.erase()
-            self.console.out.line(path)
+            self.console.out.line(answer)
             self.console.out.flush()
         }
     }

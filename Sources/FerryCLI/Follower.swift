@@ -38,7 +38,7 @@ struct Follower {
         _ scope: FollowState.Scope,
         session: Session,
         console: Console,
-        printsPaths: Bool,
+        printsAnswers: Bool,
         untilEmpty: Bool = false,
         timeout: Duration? = nil,
         looking: WatchQuery? = nil
@@ -50,7 +50,7 @@ struct Follower {
         self.looking = looking
         self.display = FollowDisplay(
             console,
-            printsPaths: printsPaths,
+            printsAnswers: printsAnswers,
             linesAreAnswer: looking != nil,
             now: now
         )

@@ -6,7 +6,7 @@ enum HelpText {
     /// The list of commands.
     static var overview: String {
         var text = "Usage: ferry COMMAND [OPTION]... [OPERAND]...\n\n"
-        text += "Downloads that survive lost links, crashes and reboots.\n\nCommands:\n"
+        text += "Downloads and uploads that survive lost links, crashes and reboots.\n\nCommands:\n"
         let width = CommandName.allCases.map { Self.columns($0).count }.max() ?? 0
         for command in CommandName.allCases {
             let name = Self.columns(command)

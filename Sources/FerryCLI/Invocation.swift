@@ -5,7 +5,9 @@ import Glibc
 /// What a command line asks for, checked as far as that goes without the service.
 enum Invocation: Sendable {
     case get(TransferOrder)
+    case put(UploadArguments)
     case add(TransferOrder)
+    case addUpload(UploadArguments)
     case run(untilEmpty: Bool)
     case daemon
     case config
@@ -34,7 +36,14 @@ enum Invocation: Sendable {
         let command = arguments.command
         switch command {
         case .get: self = .get(try TransferOrder(arguments, in: surroundings))
-        case .add: self = .add(try TransferOrder(arguments, in: surroundings))
+        case .put: self = .put(try UploadArguments(arguments, in: surroundings))
+        case .add:
+            if UploadArguments.isUpload(arguments) {
+                self = .addUpload(try UploadArguments(arguments, in: surroundings))
+            } else {
+                try UploadArguments.refuse(arguments)
+                self = .add(try TransferOrder(arguments, in: surroundings))
+            }
         case .run:
             try Self.refuseOperands(arguments)
             self = .run(untilEmpty: arguments.has(.untilEmpty))
@@ -216,7 +225,7 @@ enum Invocation: Sendable {
     }
 }
 
-/// The downloads that `get` or `add` asks for.
+/// The downloads that `get` or `add` asks for; what they share with uploads is read from one of these.
 struct TransferOrder: Sendable {
     /// One request a URL, in order.
     var requests: [JobRequest]
@@ -262,7 +271,7 @@ struct TransferOrder: Sendable {
                     attempts: arguments.value(.attempts).flatMap(OptionValue.number),
                     umask: surroundings.umask,
                     proxy: surroundings.proxy,
-                    foreground: arguments.command == .get,
+                    foreground: arguments.command != .add,
                     group: arguments.value(.group),
                     priority: arguments.value(.priority).flatMap(OptionValue.priority) ?? 0,
                     checksum: arguments.value(.checksum).flatMap { Checksum(text: $0) },

@@ -14,10 +14,18 @@ enum JSONFields {
         ("message", "What happened last, or what it waits for, in one sentence."),
         ("advice", "What helps."),
         ("url", "The URL without user name, password and the values of the query."),
-        ("path", "The final path, null until the name is known."),
+        (
+            "path",
+            "The final path, null until the name is known; of an upload the file that is sent, null for forms."
+        ),
+        ("result_url", "Of an upload: where the server keeps it, null until that is known."),
         ("group", "The group."),
         ("priority", "From -100 to 100."),
-        ("bytes_done", "Bytes that are there."),
+        (
+            "bytes_done",
+            "Bytes that are there; of an upload those that the server has acknowledged (protocols tus and "
+                + "ietf), else those that were sent."
+        ),
         ("bytes_durable", "Bytes that survive a power cut."),
         ("bytes_total", "The whole size, null if unknown."),
         ("rate_bytes_per_s", "Over the last seconds, null unless running."),
@@ -34,6 +42,10 @@ enum JSONFields {
         ("length_proved", "False if the server gave no length and no checksum was known."),
         ("content_encoding", "The coding that the server applied unasked."),
         ("segments", "In show only: start_bytes, end_bytes and durable_bytes of each."),
+        (
+            "answer",
+            "In show only, of an upload: status, headers, body and is_cut of the server's last answer."
+        ),
     ]
 
     /// Of an event.

@@ -14,11 +14,15 @@ enum JobDetails {
             ("advice", job.advice),
             ("next try", job.retryAt.map { Self.nextTry($0, job, now, time) }),
             ("url", job.url),
-            ("path", job.path),
+            (job.kind == .upload ? "source" : "path", job.path),
+            ("result", job.resultUrl),
             ("group", job.group),
             ("priority", job.priority == 0 ? nil : "\(job.priority)"),
             ("done", Self.done(job)),
-            ("durable", job.bytesDurable == job.bytesDone ? nil : Self.exact(job.bytesDurable)),
+            (
+                job.kind == .upload ? "offset" : "durable",
+                job.bytesDurable == job.bytesDone ? nil : Self.exact(job.bytesDurable)
+            ),
             ("rate", job.rateBytesPerS.map(JobText.rate)),
             ("time left", job.etaS.map(JobText.span)),
             ("attempt", job.attempt == 0 ? nil : "\(job.attempt)"),
@@ -38,8 +42,9 @@ enum JobDetails {
             let end = segment.endBytes.map { "\($0)" } ?? ""
             facts.append(("segment", "\(segment.startBytes)..<\(end), durable to \(segment.durableBytes)"))
         }
+        if let answer = job.answer { facts += Self.facts(answer) }
         return facts.compactMap { key, value in
-            value.map { "\(TextWidth.fit("\(key):", to: 11)) \($0.shown)" }
+            value.map { "\(TextWidth.fit(key.isEmpty ? "" : "\(key):", to: 11)) \($0.shown)" }
         }
     }
 
@@ -90,10 +95,24 @@ enum JobDetails {
     }
 
     private static func done(_ job: JobDocument) -> String {
+        let counted = JobText.counted(job).map { " \($0)" } ?? ""
         guard let total = job.bytesTotal else {
-            return "\(Self.exact(job.bytesDone)), the whole size is unknown"
+            return "\(Self.exact(job.bytesDone))\(counted), the whole size is unknown"
         }
-        return "\(JobText.percent(job) ?? 0) %, \(Self.exact(job.bytesDone)) of \(Self.exact(total))"
+        return
+            "\(JobText.percent(job) ?? 0) %, \(Self.exact(job.bytesDone)) of \(Self.exact(total))\(counted)"
+    }
+
+    /// How many lines of an answer's body are shown; `--json` and `--response` have all that is kept.
+    static let answerLines = 20
+
+    private static func facts(_ answer: AnswerDocument) -> [(String, String?)] {
+        var facts: [(String, String?)] = [("answer", "status \(answer.status)")]
+        facts += answer.headers.map { ("", $0) }
+        let lines = answer.body.split(whereSeparator: \.isNewline)
+        facts += lines.prefix(Self.answerLines).map { ("", "| \($0)") }
+        if answer.isCut || lines.count > Self.answerLines { facts.append(("", "| …")) }
+        return facts
     }
 
     private static func nextTry(

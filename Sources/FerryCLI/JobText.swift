@@ -29,6 +29,20 @@ enum JobText {
         return min(99, Int(share))
     }
 
+    /// What the command that stands for a completed job prints: the file's path, or the URL of an upload.
+    static func answer(_ job: JobDocument) -> String? {
+        job.kind == .upload ? (job.resultUrl ?? job.url).shown : job.path
+    }
+
+    /// What an upload's bytes are counted by; nil for a download.
+    ///
+    /// Protocols that can go on in the middle count what the server has told to have; else a byte counts when it
+    /// has left, and only the answer tells that it has come.
+    static func counted(_ job: JobDocument) -> String? {
+        guard job.kind == .upload else { return nil }
+        return ["tus", "ietf"].contains(job.protocol) ? "acknowledged" : "sent"
+    }
+
     /// `12.3 MiB`.
     static func size(_ bytes: Int64) -> String { ByteCount(bytes: bytes).text }
 

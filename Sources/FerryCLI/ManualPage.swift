@@ -61,7 +61,7 @@ enum ManualPage {
         .It failed
         Waiting cannot help; everything fetched so far is kept.
         .It completed
-        The file is in its place.
+        The file is in its place, or the server has confirmed the upload.
         .It cancelled
         Given up by a person; the partial file is removed.
         .El
@@ -87,6 +87,7 @@ enum ManualPage {
         .Cm add
         prints a job a line;
         .Cm get ,
+        .Cm put ,
         .Cm wait
         and
         .Cm run
@@ -110,7 +111,7 @@ enum ManualPage {
     private static let introduction = """
         .Sh DESCRIPTION
         .Nm
-        keeps downloads in a queue on disk and carries them out,
+        keeps downloads and uploads in a queue on disk and carries them out,
         through lost links, server errors, full disks, crashes and reboots,
         until each is proved complete or has failed for a reason that it tells.
         The work is done by a service,
@@ -122,6 +123,10 @@ enum ManualPage {
         Until then it is
         .Pa .NAME.JOB.ferry-part
         in the same folder.
+        .Pp
+        A file that is uploaded is read from its place; forms and standard input are
+        built into one file in the folder of the queue first, which is sent as often as
+        need be and removed when the job is final.
 
         """
 
@@ -164,7 +169,7 @@ enum ManualPage {
         .Fl o
         exists, or the folder cannot be used.
         .It 2
-        Wrong use; nothing was queued.
+        Wrong use, or a file to send that is none; nothing was queued.
         .It 3
         Ended, but some items failed.
         .It 4
@@ -191,6 +196,12 @@ enum ManualPage {
         .Pp
         .Dl $ ferry add -d /srv/images https://example.org/a https://example.org/b
         .Dl $ ferry run --until-empty
+        .Pp
+        Upload a file under its own name, a form, and the output of a program:
+        .Pp
+        .Dl $ ferry put report.pdf https://example.org/inbox/
+        .Dl $ ferry put --form title=July --form-file file=report.pdf https://example.org/form
+        .Dl $ tar -cz folder | ferry put - https://example.org/inbox/folder.tar.gz
         .Pp
         What is left in the queue, for a program:
         .Pp
@@ -220,6 +231,7 @@ enum ManualPage {
     private static func operands(_ command: CommandName) -> String {
         switch command {
         case .get, .add: ".Ar URL ...\n"
+        case .put: ".Ar FILE ... URL\n"
         case .show, .log: ".Ar JOB\n"
         case .resumeData: ".Cm export Ar JOB | Cm import Ar FILE\n"
         case .verify: ".Ar JOB | FILE\n"
@@ -236,6 +248,7 @@ enum ManualPage {
     private static func inlineOperands(_ command: CommandName) -> String {
         switch command {
         case .get, .add: " Ar URL ..."
+        case .put: " Ar FILE ... URL"
         case .show, .log: " Ar JOB"
         case .watch: " Op Ar JOB ... | Fl -group Ar NAME"
         case .resumeData: " Cm export Ar JOB | Cm import Ar FILE"

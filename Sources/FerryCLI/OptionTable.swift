@@ -5,6 +5,7 @@ enum OptionID: String, CaseIterable, Sendable {
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
     case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
     case user, allowDirectory, linger
+    case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
     case json, quiet, verbose, color, stateDirectory, system, help, version, manual
 }
 
@@ -104,7 +105,8 @@ struct CommandOption: Sendable {
 
 /// All options of all commands.
 enum OptionTable {
-    private static let transfers: [CommandName] = [.get, .add]
+    private static let transfers: [CommandName] = [.get, .put, .add]
+    private static let downloads: [CommandName] = [.get, .add]
     private static let changeable = Self.transfers + [.set]
     private static let clients = CommandName.allCases.filter {
         ![.daemon, .completions, .version, .help].contains($0)
@@ -115,7 +117,7 @@ enum OptionTable {
 
     /// The table, in the order of help.
     static let all: [CommandOption] =
-        Self.transfer + Self.selection + Self.care + Self.service + Self.common
+        Self.transfer + Self.upload + Self.selection + Self.care + Self.service + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -126,7 +128,7 @@ enum OptionTable {
             kind: .file,
             key: "output",
             aria2: "out",
-            commands: Self.changeable,
+            commands: Self.downloads + [.set],
             help: "Write to FILE; its folder must exist."
         ),
         CommandOption(
@@ -137,7 +139,7 @@ enum OptionTable {
             kind: .folder,
             key: "dir",
             aria2: "dir",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Write into DIR, which is created if it is missing."
         ),
         CommandOption(
@@ -146,7 +148,7 @@ enum OptionTable {
             value: "WHAT",
             kind: .word(["fail", "rename", "overwrite", "skip", "update"]),
             key: "if_exists",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "If the name is taken: fail (the default with -o), rename (the default without), overwrite, "
                 + "skip, or update (only if the server has a newer version)."
@@ -197,7 +199,7 @@ enum OptionTable {
             kind: .checksum,
             key: "checksum",
             aria2: "checksum",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "Save the file only if it has this digest; ALGO is sha256, sha512, sha1 or md5, or another of "
                 + "the SHA-2 family."
@@ -208,7 +210,7 @@ enum OptionTable {
             value: "SIZE",
             kind: .size,
             key: "size_limit",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help:
                 "Fail if the file is larger than SIZE (such as 500M or 2G), at the latest while it is written."
         ),
@@ -216,7 +218,7 @@ enum OptionTable {
             .compressed,
             "compressed",
             key: "compressed",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Ask for a compressed body and save it unpacked; such a download is never resumed."
         ),
         CommandOption(
@@ -224,7 +226,7 @@ enum OptionTable {
             "remote-time",
             key: "remote_time",
             aria2: "remote-time",
-            commands: Self.transfers,
+            commands: Self.downloads,
             help: "Give the file the date that the server names."
         ),
         CommandOption(
@@ -458,7 +460,8 @@ enum OptionTable {
             .json,
             "json",
             commands: [
-                .get, .add, .run, .list, .show, .log, .watch, .wait, .limit, .resumeData, .verify, .config,
+                .get, .put, .add, .run, .list, .show, .log, .watch, .wait, .limit, .resumeData, .verify,
+                .config,
                 .doctor, .service, .version,
             ],
             help: "Print JSON: one document for a query, one object a line for a stream."

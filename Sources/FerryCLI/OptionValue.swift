@@ -90,7 +90,7 @@ enum OptionValue {
             throw .usage("\(name): a header field looks like 'Name: value', and this one has no colon")
         }
         let field = String(text[..<colon])
-        guard !field.isEmpty, field.utf8.allSatisfy(Self.isTokenCharacter) else {
+        guard HTTPToken.isValid(field) else {
             throw .usage("\(name): the name before the colon is no name of a header field")
         }
         var value = text[text.index(after: colon)...]
@@ -100,13 +100,6 @@ enum OptionValue {
             throw .usage("\(name): the value of \(field) holds a control character")
         }
         return RequestHeader(name: field, value: String(value))
-    }
-
-    private static func isTokenCharacter(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 48...57, 65...90, 97...122: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
     }
 
     private static func noWord(_ value: String, _ words: [String], _ name: String) -> FerryError {

@@ -48,6 +48,9 @@ struct ProgressLog {
         } else {
             parts.append(JobText.size(job.bytesDone))
         }
+        if let counted = JobText.counted(job), let last = parts.popLast() {
+            parts.append("\(last) \(counted)")
+        }
         if let rate = job.rateBytesPerS { parts.append(JobText.rate(rate)) }
         if let left = job.etaS { parts.append("\(JobText.span(left)) left") }
         return "job \(job.id): \(JobText.name(job)): \(parts.joined(separator: ", "))"

@@ -12,6 +12,8 @@ struct ProgressView {
     private static let rateColumns = 12
     private static let leftColumns = 9
     private static let sizeColumns = 21
+    /// A blank and `sent` or `acked`.
+    private static let countedColumns = 6
     private static let nameMinimum = 12
 
     /// The lines for `jobs`, at most rows − 1 of them.
@@ -42,7 +44,7 @@ struct ProgressView {
     /// `nameWanted` is the width of the longest name, so that the fields of all lines stand in line.
     func line(_ job: JobDocument, nameWanted: Int, now: Timestamp) -> String {
         let width = max(1, self.columns - 1)
-        let layout = Layout(width: width, nameWanted: nameWanted)
+        let layout = Layout(width: width, nameWanted: nameWanted, isUpload: job.kind == .upload)
         let name = TextWidth.fit(JobText.shortName(job), to: layout.name)
         guard job.state == .running || job.state == .completed else {
             return Self.trim(name + " " + JobText.status(job, now: now), to: width)
@@ -53,7 +55,7 @@ struct ProgressView {
             text +=
                 " " + TextWidth.right(JobText.percent(job).map { "\($0) %" } ?? "", to: Self.percentColumns)
         }
-        if layout.sizes { text += " " + TextWidth.right(Self.sizes(job), to: Self.sizeColumns) }
+        if layout.sizes > 0 { text += " " + TextWidth.right(Self.sizes(job), to: layout.sizes) }
         if layout.rate { text += " " + TextWidth.right(Self.rate(job), to: Self.rateColumns) }
         if layout.left { text += " " + TextWidth.right(Self.left(job), to: Self.leftColumns) }
         return Self.trim(text, to: width)
@@ -66,9 +68,9 @@ struct ProgressView {
         var percent = false
         var rate = false
         var left = false
-        var sizes = false
+        var sizes = 0
 
-        init(width: Int, nameWanted: Int) {
+        init(width: Int, nameWanted: Int, isUpload: Bool) {
             var room = width
             func takes(_ columns: Int) -> Bool {
                 guard room - columns - 1 >= min(nameMinimum, max(8, nameWanted)) else { return false }
@@ -78,7 +80,8 @@ struct ProgressView {
             self.percent = takes(percentColumns)
             self.rate = self.percent && takes(rateColumns)
             self.left = self.rate && takes(leftColumns)
-            self.sizes = self.left && takes(sizeColumns)
+            let sizes = sizeColumns + (isUpload ? countedColumns : 0)
+            self.sizes = self.left && takes(sizes) ? sizes : 0
             if self.left, takes(10) {
                 let spare = max(0, room - max(nameMinimum, nameWanted))
                 self.bar = 10 + min(30, spare)
@@ -111,7 +114,9 @@ struct ProgressView {
     private static func sizes(_ job: JobDocument) -> String {
         if job.bytesDone == 0, job.bytesTotal == nil { return "" }
         let done = JobText.size(job.bytesDone)
-        return job.bytesTotal.map { "\(done)/\(JobText.size($0))" } ?? done
+        let sizes = job.bytesTotal.map { "\(done)/\(JobText.size($0))" } ?? done
+        guard job.state != .completed, let counted = JobText.counted(job) else { return sizes }
+        return sizes + (counted == "sent" ? " sent" : " acked")
     }
 
     private static func rate(_ job: JobDocument) -> String {

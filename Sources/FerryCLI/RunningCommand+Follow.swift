@@ -8,8 +8,13 @@ extension RunningCommand {
     func get(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
         let (session, added) = try order.destination.withFolder { () throws(FerryError) in
             let session = try self.session()
-            return (session, try self.queue(order, attach: true, session: session).added)
+            return (session, try self.queue(order.requests, attach: true, session: session).added)
         }
+        return try self.follow(added, session)
+    }
+
+    /// Follows what was queued to its end, and prints where each of the jobs has put its file.
+    func follow(_ added: [AddedJob], _ session: Session) throws(FerryError) -> ExitStatus {
         var jobs: [JobID] = []
         var done = 0
         for entry in added {
@@ -27,7 +32,7 @@ extension RunningCommand {
         }
         self.console.out.flush()
         guard !jobs.isEmpty else { return .success }
-        var follower = Follower(.jobs(jobs), session: session, console: self.console, printsPaths: true)
+        var follower = Follower(.jobs(jobs), session: session, console: self.console, printsAnswers: true)
         let end = try follower.run()
         return self.conclude(end, follower.state, session: session, successes: done)
     }
@@ -49,7 +54,7 @@ extension RunningCommand {
             .jobs(jobs),
             session: session,
             console: self.console,
-            printsPaths: false,
+            printsAnswers: false,
             timeout: timeout
         )
         let end = try follower.run()
@@ -66,7 +71,7 @@ extension RunningCommand {
             .queue,
             session: session,
             console: self.console,
-            printsPaths: false,
+            printsAnswers: false,
             untilEmpty: untilEmpty
         )
         let end = try follower.run()
@@ -109,15 +114,16 @@ extension RunningCommand {
         let again =
             command == .run
             ? "'ferry run' goes on" : "the same command again goes on, and so does 'ferry run'"
-        return "stopped; what was fetched is kept\n\(again); 'ferry list' shows the queue"
+        let kept = command == .put ? "the upload stays in the queue" : "what was fetched is kept"
+        return "stopped; \(kept)\n\(again); 'ferry list' shows the queue"
     }
 
-    /// A job that was complete before: its path, or its document.
+    /// A job that was complete before: its path or URL, or its document.
     private func answer(_ job: JobDocument) throws(FerryError) {
         if self.console.json {
             try self.console.print(json: job)
-        } else if let path = job.path {
-            self.console.out.line(path)
+        } else if let answer = JobText.answer(job) {
+            self.console.out.line(answer)
         }
     }
 }

@@ -5,8 +5,13 @@ extension RunningCommand {
     /// `ferry add`: prints the numbers of the jobs.
     func add(_ order: TransferOrder) throws(FerryError) -> ExitStatus {
         let (added, isRunning) = try order.destination.withFolder { () throws(FerryError) in
-            try self.queue(order, attach: false, session: try self.session())
+            try self.queue(order.requests, attach: false, session: try self.session())
         }
+        return try self.tell(added, isRunning: isRunning)
+    }
+
+    /// Prints the numbers of what was queued.
+    func tell(_ added: [AddedJob], isRunning: Bool) throws(FerryError) -> ExitStatus {
         for entry in added {
             if let note = entry.note { self.console.note(note.shownLines) }
             guard let job = entry.job else { continue }
@@ -21,14 +26,14 @@ extension RunningCommand {
         return .success
     }
 
-    /// Sends an order to the service.
+    /// Sends requests for jobs to the service.
     func queue(
-        _ order: TransferOrder,
+        _ requests: [JobRequest],
         attach: Bool,
         session: Session
     ) throws(FerryError) -> (added: [AddedJob], isRunning: Bool) {
-        let response = try session.call(.add(requests: order.requests, attach: attach))
-        guard case .added(let added, let isRunning) = response, added.count == order.requests.count else {
+        let response = try session.call(.add(requests: requests, attach: attach))
+        guard case .added(let added, let isRunning) = response, added.count == requests.count else {
             throw Session.unexpected()
         }
         return (added, isRunning)

@@ -48,7 +48,7 @@ extension RunningCommand {
             .queue,
             session: session,
             console: self.console,
-            printsPaths: false,
+            printsAnswers: false,
             looking: query
         )
         if case .signal(let signal) = try follower.run() {

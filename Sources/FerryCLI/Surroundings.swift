@@ -9,6 +9,8 @@ struct Surroundings: Sendable {
     var environment: [String: String]
     /// The file mode creation mask.
     var umask: UInt32
+    /// The descriptor of standard input.
+    var input: Int32 = 0
 
     /// Those of this process.
     ///

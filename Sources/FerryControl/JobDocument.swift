@@ -22,8 +22,10 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var advice: String?
     /// The URL without user info and with query values hidden.
     public var url: String
-    /// The file's final path, null until the name is known.
+    /// The file's final path, null until the name is known; of an upload the file that is sent, null for forms.
     public var path: String?
+    /// Where the server keeps what was uploaded, redacted; null for downloads and until it is known.
+    public var resultUrl: String?
     /// The group.
     public var group: String?
     /// -100…100.
@@ -62,6 +64,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var contentEncoding: String?
     /// In `show` only.
     public var segments: [SegmentDocument]?
+    /// In `show` only, and of uploads that were answered.
+    public var answer: AnswerDocument?
 
     /// Makes a document of the fields that every job has; the rest is set afterwards.
     public init(
@@ -83,7 +87,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.attempt = 0
     }
 
-    /// Encodes every field, null if unknown; `segments` only if set.
+    /// Encodes every field, null if unknown; `segments` and `answer` only if set.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.type, forKey: .type)
@@ -96,6 +100,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.advice, forKey: .advice)
         try container.encode(self.url, forKey: .url)
         try container.encode(self.path, forKey: .path)
+        try container.encode(self.resultUrl, forKey: .resultUrl)
         try container.encode(self.group, forKey: .group)
         try container.encode(self.priority, forKey: .priority)
         try container.encode(self.bytesDone, forKey: .bytesDone)
@@ -115,6 +120,27 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.lengthProved, forKey: .lengthProved)
         try container.encode(self.contentEncoding, forKey: .contentEncoding)
         try container.encodeIfPresent(self.segments, forKey: .segments)
+        try container.encodeIfPresent(self.answer, forKey: .answer)
+    }
+}
+
+/// The server's last answer to an upload.
+public struct AnswerDocument: Codable, Sendable, Equatable {
+    /// The status.
+    public var status: Int
+    /// The main header fields, `Name: value` each, redacted.
+    public var headers: [String]
+    /// The body's beginning as text, 64 KiB at most; bytes that are no UTF-8 are replaced.
+    public var body: String
+    /// Whether the body was longer.
+    public var isCut: Bool
+
+    /// Makes a document.
+    public init(status: Int, headers: [String], body: String, isCut: Bool) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.isCut = isCut
     }
 }
 

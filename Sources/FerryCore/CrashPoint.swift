@@ -35,4 +35,21 @@ public enum CrashPoint: String, Sendable, CaseIterable {
     case cancelCommitted = "cancel-committed"
     /// The partial is removed; the job does not say `cancelled` yet.
     case cancelUnlinked = "cancel-unlinked"
+    /// A form's body is built; nobody knows of it yet.
+    case uploadSpooled = "upload-spooled"
+    /// The upload's own URL is committed; no data has left.
+    case uploadURLCommitted = "upload-url-committed"
+    /// The server has told how much it has; the offset is not committed.
+    case uploadOffsetKnown = "upload-offset-known"
+    /// That offset is committed.
+    case uploadOffsetCommitted = "upload-offset-committed"
+    /// A body is about to leave as a whole; that is committed, where it must not be repeated.
+    case uploadSent = "upload-sent"
+    /// The server has confirmed the upload; `completed` is not committed.
+    case uploadAnswered = "upload-answered"
+    /// A job says `cancelled`; its upload is still on the server, and what remains of it is recorded.
+    case uploadAbandoned = "upload-abandoned"
+
+    /// Whether only uploads come there.
+    public var isOfUploads: Bool { self.rawValue.hasPrefix("upload-") }
 }

@@ -22,7 +22,7 @@ extension RetryPlan {
             case .tlsTruncated: "\(host) ended TLS without saying that the file was whole"
             case .local(let errno, let path): "\(path): \(self.local(errno))"
             case .exists(let path): "\(path) exists already"
-            case .policy(let what): what
+            case .policy(let what), .busy(let what), .refused(_, let what, _): what
             }
         return FileName.display(sentence)
     }

@@ -35,6 +35,8 @@ public enum RetryPlan {
         case .local(let errno, _): self.classify(errno: errno)
         case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
         case .policy: .fail(.policy, advice: nil)
+        case .busy: .retry(.transient, reason: .gaveUp)
+        case .refused(let reason, _, let advice): .fail(reason, advice: advice)
         }
     }
 

@@ -95,6 +95,10 @@ public enum TransferCause: Hashable, Sendable {
     case policy(String)
     /// A redirect is broken; a sentence fragment with its subject.
     case redirect(String)
+    /// Another one has the upload, or the server is not ready for it: the server's own matter, and it passes.
+    case busy(String)
+    /// An upload cannot go on, and why; a sentence, and what helps.
+    case refused(FailureReason, String, advice: String?)
 }
 
 /// How a cause is counted.

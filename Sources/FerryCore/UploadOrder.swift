@@ -64,6 +64,10 @@ public struct UploadOrder: Hashable, Sendable, Codable {
     public var idempotencyKey: String?
     /// `--response`: the file that the server's answer is written to, absolute.
     public var responsePath: String?
+    /// Whether the command added the file's name to a URL that ended in `/`.
+    ///
+    /// A server of tus that `auto` finds creates uploads at the URL as it was given: without its last component.
+    public var nameWasAdded: Bool
 
     /// Makes an order; the defaults are those of a bare `ferry put FILE URL`.
     public init(
@@ -72,7 +76,8 @@ public struct UploadOrder: Hashable, Sendable, Codable {
         method: String? = nil,
         contentType: String? = nil,
         idempotencyKey: String? = nil,
-        responsePath: String? = nil
+        responsePath: String? = nil,
+        nameWasAdded: Bool = false
     ) {
         self.body = body
         self.transport = transport
@@ -80,5 +85,6 @@ public struct UploadOrder: Hashable, Sendable, Codable {
         self.contentType = contentType
         self.idempotencyKey = idempotencyKey
         self.responsePath = responsePath
+        self.nameWasAdded = nameWasAdded
     }
 }

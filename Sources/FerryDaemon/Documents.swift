@@ -40,6 +40,7 @@ extension JobDocument {
                 source: $0.expected.source.rawValue
             )
         }
+        self.resultUrl = job.resultURL
         self.protocol = job.protocolName
         self.httpVersion = job.httpVersion
         self.lengthProved = job.lengthProved
@@ -50,6 +51,9 @@ extension JobDocument {
     init(_ snapshot: Engine.Snapshot, segments: Bool = false) {
         self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
         guard segments else { return }
+        self.answer = snapshot.answer.map {
+            AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)
+        }
         self.segments = snapshot.segments.map {
             SegmentDocument(startBytes: $0.start, endBytes: $0.end, durableBytes: $0.durable)
         }

@@ -50,6 +50,7 @@ final class ServiceLife: Sendable {
             mode: onDemand ? .attached : .all,
             crashPoint: environment["FERRY_CRASH_POINT"],
             boardPath: location.stateDirectory + "/board",
+            spool: location.stateDirectory + "/" + SpoolName.folder,
             observer: { changes in
                 for change in changes { Self.record(change, in: log) }
                 subscriptions.publish(changes)

@@ -32,6 +32,13 @@ struct AttemptLedger: Sendable {
             return try await self.complete(running, outcome: "completed", message: message) { _, job in
                 job.path = path
             }
+        case .uploaded(let file):
+            return try await self.complete(running, outcome: "completed", message: nil) { _, job in
+                job.resultURL = file.resultURL
+                job.bytesTotal = file.size
+                job.bytesDurable = file.size
+                job.lengthProved = true
+            }
         case .failed(let failure):
             return try await self.fail(running, failure)
         case .stopped:

@@ -33,6 +33,8 @@ extension Engine {
         let new: NewJob
         /// `-o`: folder and name to reserve.
         let place: (directory: String, name: String)?
+        /// What an upload sends.
+        var sources: UploadSources?
     }
 
     /// Accepts jobs, all of them or none; when it returns they survive a power cut.
@@ -45,9 +47,13 @@ extension Engine {
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
         let now = self.services.time.now()
         let configuration = self.services.configuration
-        let checked = try requests.map { try Self.check($0, configuration, at: now) }
-        try self.checkPlaces(checked)
         let calls = self.services.calls
+        let checked = try requests.map { request in
+            var item = try Self.check(request, configuration, at: now)
+            item.sources = try request.upload.map { try UploadSources($0, calls: calls) }
+            return item
+        }
+        try self.checkPlaces(checked)
         let (added, changes) = try await self.services.store.write { transaction in
             var added: [Added] = []
             var changes: [JobChange] = []
@@ -97,16 +103,23 @@ extension Engine {
                 BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? "")
             )
         }
+        if request.kind == .upload {
+            guard request.upload != nil else { throw FerryError.usage("an upload needs something to send") }
+            // It is found again by what it sends and where to, wherever the command was given.
+            stored.directory = "/"
+            stored.output = nil
+        }
         return Checked(
             request: stored,
             new: NewJob(
                 request: stored,
                 redactedURL: shown,
-                urlFingerprint: URLParser.fingerprint(parsed.address.url),
+                urlFingerprint: request.upload?.fingerprint(url: parsed.address.url)
+                    ?? URLParser.fingerprint(parsed.address.url),
                 host: parsed.address.origin.hostAndPort,
                 createdAt: now
             ),
-            place: request.output.map { DownloadTransfer.split($0) }
+            place: stored.output.map { DownloadTransfer.split($0) }
         )
     }
 
@@ -122,7 +135,7 @@ extension Engine {
 
     /// Looks at folders, before anything is queued.
     func checkPlaces(_ checked: [Checked]) throws {
-        for item in checked {
+        for item in checked where item.request.upload == nil {
             try self.checkPlace(item.place?.directory ?? item.request.directory, of: item.request)
         }
     }
@@ -152,7 +165,8 @@ extension Engine {
             else { return (Added(outcome: .same, job: job, note: note), nil) }
             return (Added(outcome: .resumed, job: change.job, note: note), change)
         }
-        if item.request.ifExists == nil, let job = same.first(where: { $0.state == .completed }),
+        if item.sources == nil, item.request.ifExists == nil,
+            let job = same.first(where: { $0.state == .completed }),
             try self.has(item.request.checksum, job, transaction),
             try self.isStillThere(job, transaction, calls)
         {
@@ -160,11 +174,14 @@ extension Engine {
                 Added(outcome: .alreadyComplete, job: job, note: "already complete: \(job.path ?? "")"), nil
             )
         }
-        let place = item.place ?? (item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
+        let place =
+            item.place
+            ?? (item.sources == nil && item.request.ifExists == .skip ? self.urlPlace(item.request) : nil)
         if let place, let taken = try self.taken(place, item.request, transaction, calls) {
             return (taken, nil)
         }
         let id = try transaction.insert(item.new)
+        if let order = item.request.upload { try item.sources?.insert(order, job: id, in: transaction) }
         if let place = item.place,
             try !transaction.reserve(directory: place.directory, name: place.name, for: id)
         {
@@ -255,6 +272,9 @@ extension Engine {
         if new.group != old.group { names.append("--group") }
         if new.priority != old.priority { names.append("--priority") }
         if new.notBefore != old.notBefore { names.append("--not-before") }
+        if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
+        if new.upload?.contentType != old.upload?.contentType { names.append("-H Content-Type") }
+        if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }
         guard !names.isEmpty else { return nil }
         return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"
     }

@@ -12,6 +12,8 @@ extension Engine {
         public let remote: RemoteObject?
         /// The segments of the newest generation.
         public let segments: [SegmentRecord]
+        /// What a server has answered to an upload; only where one job is asked for.
+        public var answer: KeptAnswer?
     }
 
     /// Where a running job stands.
@@ -82,17 +84,20 @@ extension Engine {
 
     /// One job with its segments; nil if there is none of that number.
     public func job(_ id: JobID) async throws -> Snapshot? {
-        let row = try await self.services.store.read { reader -> (JobRecord, FileRecord?, [SegmentRecord])? in
+        let row = try await self.services.store.read {
+            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?)? in
             guard let job = try reader.job(id) else { return nil }
             let file = try reader.file(id)
-            return (job, file, try file.map { try reader.segments(id, generation: $0.generation) } ?? [])
+            let segments = try file.map { try reader.segments(id, generation: $0.generation) } ?? []
+            return (job, file, segments, try reader.upload(id)?.answer)
         }
-        return row.map { job, file, segments in
+        return row.map { job, file, segments, answer in
             Snapshot(
                 job: job,
                 live: self.progress(of: id),
                 remote: file.map { RemoteObject(json: $0.remote) },
-                segments: segments
+                segments: segments,
+                answer: KeptAnswer(json: answer)
             )
         }
     }

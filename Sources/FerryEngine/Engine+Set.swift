@@ -43,6 +43,10 @@ extension Engine {
                 (try reader.job(id), try reader.request(id))
             }
             guard let job = row.0, let old = row.1, !job.state.isFinal else { continue }
+            if job.kind == .upload, changes.url != nil || changes.output != nil {
+                refusals[id] = "URL and file of an upload stay as they are; cancel it and put it anew"
+                continue
+            }
             let new = try Self.changed(old, changes, configuration, at: now).request
             do {
                 if new.url != old.url {

@@ -140,19 +140,28 @@ extension Engine {
 
     private func cancel(_ ids: [JobID], keepPartial: Bool) async throws -> [Steered] {
         let rows = try await self.services.store.read { reader in
-            try ids.map { (try reader.job($0)?.state, hasFiles: try !reader.files($0).isEmpty) }
+            try ids.map { id in
+                let job = try reader.job(id)
+                let hasFiles = try !reader.files(id).isEmpty
+                return (state: job?.state, hasFiles: hasFiles, isUpload: job?.kind == .upload)
+            }
         }
         var open: [JobID] = []
         var withPartial: [JobID] = []
-        for (id, (state, hasFiles)) in zip(ids, rows) where state?.isFinal == false {
+        for (id, row) in zip(ids, rows) where row.state?.isFinal == false {
             open.append(id)
-            if !keepPartial, hasFiles || self.running[id] != nil { withPartial.append(id) }
+            if !keepPartial, row.hasFiles || self.running[id] != nil { withPartial.append(id) }
         }
         let cancellation = Cancellation(services: self.services)
         try await cancellation.intend(withPartial)
         await self.stopTransfers(of: open, for: .cancel)
         let failures = try await cancellation.removePartials(of: withPartial)
-        self.tell(try await cancellation.conclude(open.filter { failures[$0] == nil }))
+        let given = open.filter { failures[$0] == nil }
+        self.tell(try await cancellation.conclude(given, abandonsUploads: !keepPartial))
+        if rows.contains(where: \.isUpload) {
+            self.services.crash.reach(.uploadAbandoned)
+            await self.tidyNow()
+        }
         let states = try await self.services.store.read { reader in
             try ids.map { try reader.job($0)?.state }
         }
@@ -195,6 +204,10 @@ extension Engine {
                     steered.append(Steered(id: id, state: job.state, error: error))
                     continue
                 }
+                if job.state == .failed, job.kind == .upload {
+                    try UploadCleanup.abandon(id, in: transaction, at: now)
+                    try UploadCleanup.removeSpool(of: id, in: transaction, at: now)
+                }
                 // A failed job's partial goes with it. The clean-up outlives the job's rows.
                 for file in job.state == .failed ? try transaction.files(id) : [] {
                     let detail = try Cleanup.detail(file)
@@ -219,6 +232,7 @@ extension Engine {
         }
         for cleanup in cleanups { try await Cleanup.carryOut(cleanup, self.services) }
         self.tell(changes)
+        await self.tidyNow()
         return steered
     }
 }

@@ -45,6 +45,11 @@ public actor Engine {
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
     private(set) var held: [JobID: Int] = [:]
     var isStopping = false
+    /// What is left of uploads is being done, and has to be looked at again; see ``tidy()``.
+    var isTidying = false
+    var tidyAgain = false
+    var tidyWait = Duration.seconds(15)
+    var tidier: Task<Void, Never>?
     private var isScheduling = false
     private var scheduleAgain = false
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
@@ -62,6 +67,7 @@ public actor Engine {
         calls: FileCalls = .real,
         crashPoint: String? = nil,
         boardPath: String? = nil,
+        spool: String? = nil,
         observer: @escaping Observer
     ) {
         var calls = calls
@@ -74,7 +80,8 @@ public actor Engine {
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
             board: nil,
-            crash: CrashPoints(crashPoint)
+            crash: CrashPoints(crashPoint),
+            spool: spool
         )
         self.mode = mode
         self.boardPath = boardPath
@@ -92,6 +99,7 @@ public actor Engine {
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
+        Task { await self.tidy() }
     }
 
     /// Slots of the board: one for each job that may ever run at once, and a few to spare, since a body that has
@@ -108,6 +116,7 @@ public actor Engine {
         self.services.stopBudget.begin(until: self.services.time.monotonic() + limit)
         self.services.board?.freeze()
         self.waker?.cancel()
+        self.tidier?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
@@ -300,16 +309,37 @@ public actor Engine {
                 guard let request = try await services.store.read({ try $0.request(job.id) }) else {
                     throw FerryError(.database, "the job's request is missing", exitStatus: .database)
                 }
-                end = await DownloadTransfer(
-                    services: services,
-                    running: running,
-                    job: job,
-                    request: request
-                ).run()
+                end = await Self.carryOut(job, request, running, services)
             } catch {
                 end = .storeFailed(error.asFerryError)
             }
             await self.finish(running, end)
+        }
+    }
+
+    /// Carries one attempt out, as the job's kind wants it.
+    private static func carryOut(
+        _ job: JobRecord,
+        _ request: JobRequest,
+        _ running: RunningJob,
+        _ services: TransferServices
+    ) async -> AttemptEnd {
+        switch job.kind {
+        case .download:
+            return await DownloadTransfer(services: services, running: running, job: job, request: request)
+                .run()
+        case .upload:
+            guard let order = request.upload else {
+                let error = FerryError(.database, "the job's upload is missing", exitStatus: .database)
+                return .storeFailed(error)
+            }
+            return await UploadTransfer(
+                services: services,
+                running: running,
+                job: job,
+                request: request,
+                order: order
+            ).run()
         }
     }
 
@@ -333,6 +363,9 @@ public actor Engine {
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
         self.leave(running.id)
+        if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
+            Task { await self.tidy() }
+        }
         await self.schedule()
     }
 

@@ -4,6 +4,10 @@ import FoundationEssentials
 struct HostKnowledge: Codable {
     /// It sends everything when `If-Range` is there, although nothing has changed.
     var hasBrokenIfRange = false
+    /// It does not know `Expect: 100-continue`.
+    var ignoresExpect: Bool?
+    /// It knows no protocol for resumable uploads, as far as it was asked.
+    var hasPlainUploads: Bool?
 
     /// Reads the JSON text; what cannot be read is not known.
     init(json: String?) {
@@ -16,7 +20,7 @@ struct HostKnowledge: Codable {
 
     /// The JSON text.
     var json: String {
-        guard let data = try? JSONEncoder().encode(self) else { return "{}" }  // one flag encodes
+        guard let data = try? JSONEncoder().encode(self) else { return "{}" }  // flags encode
         return String(decoding: data, as: UTF8.self)
     }
 }

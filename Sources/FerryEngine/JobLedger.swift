@@ -56,6 +56,7 @@ enum JobLedger {
             try transaction.save(job)
             if job.state.isFinal {
                 try transaction.release(id)
+                if job.kind == .upload { try UploadCleanup.removeSpool(of: id, in: transaction, at: now) }
                 try transaction.eraseSecrets(id)
             }
             let entry = try transaction.append(

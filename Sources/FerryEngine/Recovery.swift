@@ -119,7 +119,7 @@ struct Cancellation: Sendable {
     /// Removes the partials, and says that the job is cancelled.
     func carryOut(_ id: JobID) async throws -> [JobChange] {
         if let failure = try await self.removePartials(of: [id])[id] { throw failure }
-        return try await self.conclude([id])
+        return try await self.conclude([id], abandonsUploads: true)
     }
 
     /// Removes the partials of jobs; gives the failures of those whose folder cannot be used.
@@ -142,13 +142,14 @@ struct Cancellation: Sendable {
         return failures
     }
 
-    /// Says that jobs are cancelled; what is on disk stays.
-    func conclude(_ ids: [JobID]) async throws -> [JobChange] {
+    /// Says that jobs are cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
+    func conclude(_ ids: [JobID], abandonsUploads: Bool) async throws -> [JobChange] {
         guard !ids.isEmpty else { return [] }
         let now = self.services.time.now()
         return try await self.services.store.write { transaction in
             var changes: [JobChange] = []
             for id in ids {
+                if abandonsUploads { try UploadCleanup.abandon(id, in: transaction, at: now) }
                 let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
                 if case .moved(let change) = result { changes.append(change) }
             }

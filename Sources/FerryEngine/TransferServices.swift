@@ -22,6 +22,8 @@ struct TransferServices: Sendable {
     /// Where running segments claim what they have written; nil if the file cannot be had.
     var board: ProgressBoard?
     let crash: CrashPoints
+    /// The folder for bodies that are kept until their job is final; nil if there is none.
+    var spool: String?
     /// Until when a stop may wait for syncs.
     let stopBudget = StopBudget()
 
@@ -65,6 +67,8 @@ enum AttemptEnd: Sendable {
     case published(PublishedFile)
     /// `--if-exists skip` or `update`: the file that is there stays; the sentence says why.
     case leftAlone(path: String, message: String)
+    /// The server has confirmed the upload, and only the commit is missing.
+    case uploaded(UploadedFile)
     /// It failed.
     case failed(TransferFailure)
     /// It was asked to stop.

@@ -23,6 +23,8 @@ public struct FileCalls: Sendable {
     public var rename: @Sendable (Int32, String, String) -> Int32
     /// Where folders may be opened at all; nil is everywhere.
     public var allowedFolders: AllowedFolders?
+    /// copy_file_range(2): from a descriptor at an offset to a descriptor at an offset, so many bytes.
+    public var copyRange: @Sendable (Int32, Int64, Int32, Int64, Int) -> Int
 
     /// The kernel's own.
     public static let real = FileCalls(
@@ -33,6 +35,7 @@ public struct FileCalls: Sendable {
         ftruncate: { Glibc.ftruncate($0, off_t($1)) },
         fallocate: { ferry_fallocate_keep_size($0, $1, $2) },
         renameNoReplace: { ferry_rename_noreplace($0, $1, $0, $2) },
-        rename: { Glibc.renameat($0, $1, $0, $2) }
+        rename: { Glibc.renameat($0, $1, $0, $2) },
+        copyRange: { ferry_copy_file_range($0, $1, $2, $3, $4) }
     )
 }

@@ -7,7 +7,7 @@ public final class OpenFile: Sendable {
     public let descriptor: Int32
     /// The path as it was when opened; for messages.
     public let path: String
-    private let calls: FileCalls
+    let calls: FileCalls
 
     /// What identifies a file while it exists, and its size.
     public struct Identity: Sendable, Hashable {

@@ -31,6 +31,12 @@ public struct ExchangeEnd: Sendable, Error {
     public var detail: String
     /// Body bytes that the sink took.
     public var bodyBytes: Int64
+    /// Body bytes of the request that were given to the socket.
+    public var sentBytes: Int64
+    /// Body bytes of the request that libcurl had taken: what the server can have at most.
+    public var takenBytes: Int64
+    /// The server was asked for leave to send the body, and said nothing in time.
+    public var ignoredExpect: Bool
     /// The peer's address and port.
     public var address: String?
     /// Time from the start to the first byte of the answer; nil if none came.
@@ -44,6 +50,9 @@ public struct ExchangeEnd: Sendable, Error {
         self.code = code
         self.detail = detail
         self.bodyBytes = 0
+        self.sentBytes = 0
+        self.takenBytes = 0
+        self.ignoredExpect = false
         self.total = .zero
         self.trailers = []
     }
@@ -78,7 +87,7 @@ public final class Exchange: Sendable {
         self.post(.accept(self.id, sink))
     }
 
-    /// Goes on after the sink answered `.pause`.
+    /// Goes on after the sink or the source answered `.pause`.
     public func resume() {
         self.post(.resume(self.id))
     }

@@ -35,6 +35,21 @@ public struct HTTPRequest: Sendable {
     /// Without a byte for this long the exchange ends with code 28, in any phase after connecting.
     public var stallTimeout: Duration
 
+    /// What is sent; nil for no body.
+    public var body: (any RequestSource)?
+    /// Asks the server for leave before the body is sent (`Expect: 100-continue`, RFC 9110 §10.1.1).
+    ///
+    /// A server that does not know it is waited for a second; one that refuses it answers 417, which ends the
+    /// exchange after its head.
+    public var expectsContinue: Bool
+    /// Takes no connection that is open already.
+    ///
+    /// One of those may be dead, and libcurl then sends the request again by itself: not for requests that must
+    /// not be repeated (RFC 9110 §9.2.2).
+    public var freshConnection: Bool
+    /// Told the heads of interim answers other than 100, on the loop's thread.
+    public var onInterim: (@Sendable (ResponseHead) -> Void)?
+
     /// Makes a GET of a URL with nothing special.
     public init(url: String, method: String = "GET", fields: [ResponseHead.Field] = []) {
         self.url = url
@@ -46,5 +61,7 @@ public struct HTTPRequest: Sendable {
         self.bufferBytes = 128 * 1_024
         self.connectTimeout = .seconds(30)
         self.stallTimeout = .seconds(60)
+        self.expectsContinue = false
+        self.freshConnection = false
     }
 }

@@ -10,6 +10,8 @@ struct HeadParser {
         case none
         /// The head of the final answer is complete.
         case head(ResponseHead)
+        /// The head of an interim answer (1xx) is complete; another one follows.
+        case interim(ResponseHead)
         /// More lines came than any honest server sends.
         case tooLarge
     }
@@ -39,7 +41,7 @@ struct HeadParser {
         guard !self.isComplete, let head else { return .none }
         if (100..<200).contains(head.status), head.status != 101 {
             self.head = nil
-            return .none
+            return .interim(head)
         }
         self.isComplete = true
         return .head(head)

@@ -1,5 +1,6 @@
 import CCurl
 import FerryCore
+import Glibc
 
 /// One easy handle at work: its options, callbacks and buffers; confined to the loop's thread.
 final class LoopTransfer {
@@ -10,6 +11,10 @@ final class LoopTransfer {
     private var bodyBytes: Int64 = 0
     private var isPaused = false
     private var hasLargeHead = false
+    /// How much of the request's body libcurl has taken; back at 0 when it has to send it again.
+    private var position: Int64 = 0
+    private var hasLeave = false
+    private var ignoredExpect = false
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private let errorBuffer: UnsafeMutablePointer<CChar>
 
@@ -40,6 +45,12 @@ final class LoopTransfer {
             guard let list = curl_slist_append(self.fieldList, line) else { return CURLE_OUT_OF_MEMORY }
             self.fieldList = list
         }
+        if request.body != nil {
+            // Without a value the field is left out, which libcurl would add by itself (CURLOPT_HTTPHEADER(3)).
+            let expect = request.expectsContinue ? "Expect: 100-continue" : "Expect:"
+            guard let list = curl_slist_append(self.fieldList, expect) else { return CURLE_OUT_OF_MEMORY }
+            self.fieldList = list
+        }
         let context = Unmanaged.passUnretained(self).toOpaque()
         var codes = Self.numbers(request).map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
         codes += Self.texts(request, userAgent: userAgent).map {
@@ -49,6 +60,8 @@ final class LoopTransfer {
         codes += Self.buffers.map { ferry_curl_set_pointer(self.easy, $0, self.errorBuffer) }
         codes += Self.contexts.map { ferry_curl_set_pointer(self.easy, $0, context) }
         codes += Self.callbacks.map { ferry_curl_set_data_callback(self.easy, $0.0, $0.1) }
+        codes += Self.offsets(request).map { ferry_curl_set_offset(self.easy, $0.0, $0.1) }
+        codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
         return codes.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
@@ -69,7 +82,21 @@ final class LoopTransfer {
             // Fewer than 1 byte a second for this long: code 28 (protocols: C20).
             (CURLOPT_LOW_SPEED_LIMIT, 1),
             (CURLOPT_LOW_SPEED_TIME, max(1, request.stallTimeout.wholeMilliseconds / 1_000)),
+            (CURLOPT_NOBODY, request.method == "HEAD" ? 1 : 0),
+            (CURLOPT_FRESH_CONNECT, request.freshConnection ? 1 : 0),
         ]
+            + (request.body == nil
+                ? []
+                : [
+                    (CURLOPT_UPLOAD, 1),
+                    (CURLOPT_UPLOAD_BUFFERSIZE, 256 * 1_024),
+                    (CURLOPT_EXPECT_100_TIMEOUT_MS, 1_000),
+                ])
+    }
+
+    /// Options that take a `curl_off_t`: the exact length, so that a body is never sent in chunks.
+    static func offsets(_ request: HTTPRequest) -> [(CURLoption, curl_off_t)] {
+        request.body.map { [(CURLOPT_INFILESIZE_LARGE, curl_off_t($0.length))] } ?? []
     }
 
     /// Options that take a `char *`, which libcurl copies; without a CA file its default stays.
@@ -92,9 +119,13 @@ final class LoopTransfer {
     /// Options that take a buffer.
     static let buffers = [CURLOPT_ERRORBUFFER]
     /// Options that take what the callbacks get.
-    static let contexts = [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA]
+    static let contexts = [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA]
     /// Options that take a callback for data.
-    static let callbacks = [(CURLOPT_HEADERFUNCTION, onHeader), (CURLOPT_WRITEFUNCTION, onBody)]
+    static let callbacks = [
+        (CURLOPT_HEADERFUNCTION, onHeader), (CURLOPT_WRITEFUNCTION, onBody), (CURLOPT_READFUNCTION, onRead),
+    ]
+    /// Options that take the callback for going back in the request's body (protocols: C17).
+    static let seekCallbacks = [(CURLOPT_SEEKFUNCTION, onSeek)]
 
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
     ///
@@ -121,6 +152,12 @@ final class LoopTransfer {
         {
             let address = String(cString: text)
             end.address = address.contains(":") ? "[\(address)]:\(number)" : "\(address):\(number)"
+        }
+        end.takenBytes = self.position
+        end.ignoredExpect = self.ignoredExpect
+        var count: curl_off_t = 0
+        if ferry_curl_get_offset(self.easy, CURLINFO_SIZE_UPLOAD_T, &count) == CURLE_OK {
+            end.sentBytes = Int64(count)
         }
         var microseconds: curl_off_t = 0
         if ferry_curl_get_offset(self.easy, CURLINFO_STARTTRANSFER_TIME_T, &microseconds) == CURLE_OK,
@@ -157,12 +194,57 @@ final class LoopTransfer {
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
         switch transfer.parser.take(line) {
         case .none: break
-        case .head(let head): transfer.exchange.headSlot.fill(.success(head))
+        case .interim(let head):
+            if head.status == 100 {
+                transfer.hasLeave = true
+            } else {
+                transfer.exchange.request.onInterim?(head)
+            }
+        case .head(let head):
+            transfer.exchange.headSlot.fill(.success(head))
+            // libcurl would send the request again by itself, and its second head would be taken for trailers.
+            if head.status == 417, transfer.exchange.request.expectsContinue { return 0 }
         case .tooLarge:
             transfer.hasLargeHead = true
             return 0  // anything but the count ends the transfer (CURLOPT_HEADERFUNCTION(3))
         }
         return size * count
+    }
+
+    private func give(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let request = self.exchange.request
+        guard let source = request.body, self.position < source.length else { return 0 }
+        if request.expectsContinue, !self.hasLeave { self.ignoredExpect = true }
+        let room = Int(min(Int64(buffer.count), source.length - self.position))
+        switch source.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]), at: self.position)
+        {
+        case .bytes(let count) where (1...room).contains(count):
+            self.position += Int64(count)
+            return count
+        case .pause:
+            self.isPaused = true
+            return Int(CURL_READFUNC_PAUSE)
+        case .bytes, .failed:
+            // A shorter body would be waited for, or be taken for the whole (CURLOPT_READFUNCTION(3)).
+            return Int(CURL_READFUNC_ABORT)
+        }
+    }
+
+    private static let onRead: ferry_curl_data_callback = { bytes, size, count, context in
+        guard let context, let bytes else { return Int(CURL_READFUNC_ABORT) }
+        let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+        return transfer.give(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+    }
+
+    /// Goes back: libcurl sends a body again where a reused connection was dead (CURLOPT_SEEKFUNCTION(3)).
+    private static let onSeek: ferry_curl_seek_callback = { context, offset, origin in
+        guard let context, origin == SEEK_SET, offset >= 0 else { return CURL_SEEKFUNC_FAIL }
+        let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+        guard let source = transfer.exchange.request.body, offset <= source.length else {
+            return CURL_SEEKFUNC_FAIL
+        }
+        transfer.position = Int64(offset)
+        return CURL_SEEKFUNC_OK
     }
 
     private static let onBody: ferry_curl_data_callback = { bytes, size, count, context in

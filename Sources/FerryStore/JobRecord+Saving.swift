@@ -20,7 +20,7 @@ extension JobRecord {
             self.doubtfulTries, self.forgivenAttempts, self.restarts, self.mismatches, self.progressAt,
             self.bestBytes, self.bytesTotal,
             self.bytesDurable, self.createdAt, self.startedAt, self.lengthProved, self.httpVersion,
-            self.contentEncoding, self.protocolName,
+            self.contentEncoding, self.protocolName, self.resultURL,
         ]
     }
 
@@ -34,7 +34,7 @@ extension JobRecord {
         "not_before", "attempts", "transient_tries", "doubtful_tries", "forgiven_attempts", "restarts",
         "mismatches", "progress_at", "best_bytes", "bytes_total", "bytes_durable", "created_at", "started_at",
         "length_proved",
-        "http_version", "content_encoding", "protocol",
+        "http_version", "content_encoding", "protocol", "result_url",
     ]
 
     private static let indexedColumns = [

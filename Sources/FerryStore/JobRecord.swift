@@ -71,6 +71,8 @@ public struct JobRecord: Sendable, Equatable {
     public var contentEncoding: String?
     /// The transfer protocol.
     public var protocolName: String?
+    /// Where an upload's result is, redacted; nil until the server has confirmed it.
+    public var resultURL: String?
 
     /// Makes a record; the defaults are those of a new job.
     public init(
@@ -106,7 +108,8 @@ public struct JobRecord: Sendable, Equatable {
         lengthProved: Bool? = nil,
         httpVersion: String? = nil,
         contentEncoding: String? = nil,
-        protocolName: String? = nil
+        protocolName: String? = nil,
+        resultURL: String? = nil
     ) {
         self.id = id
         self.session = session
@@ -141,6 +144,7 @@ public struct JobRecord: Sendable, Equatable {
         self.httpVersion = httpVersion
         self.contentEncoding = contentEncoding
         self.protocolName = protocolName
+        self.resultURL = resultURL
     }
 }
 
@@ -151,7 +155,8 @@ extension JobRecord {
         job.message, job.advice, job.priority, job.host, job.group_name, job.url, job.path, job.not_before, \
         job.next_try, job.attempts, job.transient_tries, job.doubtful_tries, \
         job.forgiven_attempts, job.restarts, job.mismatches, job.progress_at, job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
-        job.finished_at, job.length_proved, job.http_version, job.content_encoding, job.protocol
+        job.finished_at, job.length_proved, job.http_version, job.content_encoding, job.protocol, \
+        job.result_url
         """
 
     init(row: inout Row) throws {
@@ -188,7 +193,8 @@ extension JobRecord {
             lengthProved: row.optionalBool(),
             httpVersion: row.optionalText(),
             contentEncoding: row.optionalText(),
-            protocolName: row.optionalText()
+            protocolName: row.optionalText(),
+            resultURL: row.optionalText()
         )
     }
 }

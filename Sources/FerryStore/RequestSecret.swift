@@ -4,8 +4,8 @@ import FoundationEssentials
 /// A part of a request that is kept apart from it, in the table `secret`.
 struct RequestSecret: Equatable {
     /// The kinds that a request consists of; the others belong to other parts of a job.
-    static let kinds = ["url", "headers", "proxy"]
-    /// `url`, `headers` or `proxy`.
+    static let kinds = ["url", "headers", "proxy", "form"]
+    /// `url`, `headers`, `proxy` or `form`.
     let kind: String
     /// The whole URL, or JSON.
     let value: String
@@ -14,8 +14,8 @@ struct RequestSecret: Equatable {
 extension JobRequest {
     /// Parts the request into what the job keeps, as JSON, and its secrets.
     ///
-    /// Secrets are the URL where `redactedURL` hides something of it, all `-H` fields, and proxies with a user
-    /// and password.
+    /// Secrets are the URL where `redactedURL` hides something of it, all `-H` fields, proxies with a user and
+    /// password, and a form that has texts, such as a password.
     func parted(redactedURL: String) throws -> (stored: String, secrets: [RequestSecret]) {
         var open = self
         var secrets: [RequestSecret] = []
@@ -32,6 +32,10 @@ extension JobRequest {
             secrets.append(RequestSecret(kind: "proxy", value: try JSON.text(self.proxy)))
             open.proxy = ProxyEnvironment()
         }
+        if case .form(let parts)? = self.upload?.body, parts.contains(where: \.isText) {
+            secrets.append(RequestSecret(kind: "form", value: try JSON.text(parts)))
+            open.upload?.body = .form(parts.filter { !$0.isText })
+        }
         return (try JSON.text(open), secrets)
     }
 
@@ -43,9 +47,17 @@ extension JobRequest {
             case "url": self.url = secret.value
             case "headers": self.headers = try JSON.value([RequestHeader].self, secret.value)
             case "proxy": self.proxy = try JSON.value(ProxyEnvironment.self, secret.value)
+            case "form": self.upload?.body = .form(try JSON.value([FormPart].self, secret.value))
             default: break  // belongs to another part of the job
             }
         }
+    }
+}
+
+extension FormPart {
+    /// Whether a text stands in it.
+    fileprivate var isText: Bool {
+        if case .value = self.content { true } else { false }
     }
 }
 

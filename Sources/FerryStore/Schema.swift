@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4652_5259
 
     /// The scripts, each run in one IMMEDIATE transaction.
-    static let migrations: [String] = [version1]
+    static let migrations: [String] = [version1, version2]
 
     private static let version1 = """
         CREATE TABLE meta (
@@ -283,5 +283,12 @@ enum Schema {
             DELETE FROM counter
                 WHERE scope = 'group' AND state = OLD.state AND name = OLD.group_name AND count = 0;
         END;
+        """
+
+    /// What an upload protocol remembers and what the server has answered, both JSON, and where the result is.
+    private static let version2 = """
+        ALTER TABLE upload ADD COLUMN state TEXT;
+        ALTER TABLE upload ADD COLUMN answer TEXT;
+        ALTER TABLE job ADD COLUMN result_url TEXT;
         """
 }

@@ -22,6 +22,7 @@ extension String: SQLBindable { var sqlValue: SQLValue { .text(self) } }
 extension Timestamp: SQLBindable { var sqlValue: SQLValue { .integer(self.milliseconds) } }
 extension JobID: SQLBindable { var sqlValue: SQLValue { .integer(self.rawValue) } }
 extension JobKind: SQLBindable { var sqlValue: SQLValue { .text(self.rawValue) } }
+extension UploadProtocol: SQLBindable { var sqlValue: SQLValue { .text(self.rawValue) } }
 extension JobState: SQLBindable { var sqlValue: SQLValue { .text(self.rawValue) } }
 extension JobPhase: SQLBindable { var sqlValue: SQLValue { .text(self.rawValue) } }
 extension WaitReason: SQLBindable { var sqlValue: SQLValue { .text(self.rawValue) } }

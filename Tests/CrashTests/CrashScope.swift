@@ -54,6 +54,11 @@ struct CrashScope {
 
     /// Runs a command to its end; it starts a service on demand if none runs.
     func ferry(_ arguments: String...) async throws -> ToolResult {
+        try await self.ferry(arguments)
+    }
+
+    /// Runs a command to its end; it starts a service on demand if none runs.
+    func ferry(_ arguments: [String]) async throws -> ToolResult {
         try await self.command.run(["--state-dir", self.stateFolder] + arguments)
     }
 

@@ -76,13 +76,13 @@ struct CommandResult: Equatable, Sendable {
 }
 
 /// Runs a command in this process, on a thread of its own, against the queue of a folder.
-func run(_ words: [String], in folder: TemporaryFolder) async throws -> CommandResult {
+func run(_ words: [String], in folder: TemporaryFolder, input: Int32 = 0) async throws -> CommandResult {
     let outPath = try folder.write("stdout", "")
     let errPath = try folder.write("stderr", "")
     let status = await withCheckedContinuation { continuation in
         // A queue of its own, since a blocked thread of the shared pool would be missing to the service's tasks.
         DispatchQueue(label: "command").async { @Sendable in
-            continuation.resume(returning: runHere(words, folder, out: outPath, err: errPath))
+            continuation.resume(returning: runHere(words, folder, input, out: outPath, err: errPath))
         }
     }
     return CommandResult(status: status, out: try folder.text("stdout"), err: try folder.text("stderr"))
@@ -92,6 +92,7 @@ func run(_ words: [String], in folder: TemporaryFolder) async throws -> CommandR
 private func runHere(
     _ words: [String],
     _ folder: TemporaryFolder,
+    _ input: Int32,
     out: String,
     err: String
 ) -> FerryCore.ExitStatus {
@@ -110,7 +111,8 @@ private func runHere(
         let caller = Surroundings(
             currentDirectory: folder.path,
             environment: folder.environment,
-            umask: 0o022
+            umask: 0o022,
+            input: input
         )
         status = try RunningCommand(arguments, surroundings: caller, console: console).run()
     } catch {

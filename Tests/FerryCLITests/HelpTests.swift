@@ -39,7 +39,11 @@ import Testing
     @Test func `the manual lists every field of the JSON documents, and none besides`() throws {
         var job = sampleJob(1, .queued)
         job.segments = []
-        #expect(try Self.names(of: job) == JSONFields.job.map(\.name).sorted())
+        job.answer = AnswerDocument(status: 200, headers: [], body: "", isCut: false)
+        let ofAnswer = ["body", "headers", "is_cut", "status"]
+        #expect(
+            try Self.names(of: job).filter { !ofAnswer.contains($0) } == JSONFields.job.map(\.name).sorted()
+        )
         let event = EventDocument(
             seq: 1,
             time: noon,

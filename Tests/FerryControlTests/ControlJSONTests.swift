@@ -44,6 +44,8 @@ import Testing
         job.lengthProved = true
         job.contentEncoding = "gzip"
         job.segments = [SegmentDocument(startBytes: 0, endBytes: nil, durableBytes: 7)]
+        job.resultUrl = "https://example.org/kept/7"
+        job.answer = AnswerDocument(status: 201, headers: ["Location: /kept/7"], body: "ok\n", isCut: true)
         return job
     }
 
@@ -62,7 +64,19 @@ import Testing
             proxy: ProxyEnvironment(http: "a", https: "b", all: "c", no: "d"),
             foreground: true,
             group: "g",
-            priority: 9
+            priority: 9,
+            upload: UploadOrder(
+                body: .form([
+                    FormPart(name: "a_b", content: .value("1")),
+                    FormPart(name: "f", content: .file(path: "/f"), contentType: "a/b", fileName: "n"),
+                ]),
+                transport: .ietf,
+                method: "PATCH",
+                contentType: "text/plain",
+                idempotencyKey: "k",
+                responsePath: "/r",
+                nameWasAdded: true
+            )
         )
     }
 
@@ -186,7 +200,7 @@ import Testing
                 + #""content_encoding":null,"created_at":"2026-11-30T00:00:00.000Z","eta_s":null,"finished_at":null,"#
                 + #""group":null,"http_version":null,"id":12,"kind":"download","length_proved":null,"message":null,"#
                 + #""path":null,"phase":null,"priority":0,"protocol":null,"rate_bytes_per_s":null,"reason":null,"#
-                + #""retry_at":null,"started_at":null,"state":"queued","type":"job","#
+                + #""result_url":null,"retry_at":null,"started_at":null,"state":"queued","type":"job","#
                 + #""url":"https://example.org/a/b?…","validator":null}"#
         )
     }

@@ -126,6 +126,7 @@ import Testing
     private static var options: [Option] {
         var request = HTTPRequest(url: "https://example.org/")
         request.caFile = "/ca.pem"
+        request.body = BytesSource()
         return LoopTransfer.numbers(request).map {
             Option(option: $0.0, types: [CURLOT_LONG, CURLOT_VALUES])
         }
@@ -134,6 +135,8 @@ import Testing
             + LoopTransfer.buffers.map { Option(option: $0, types: [CURLOT_OBJECT]) }
             + LoopTransfer.contexts.map { Option(option: $0, types: [CURLOT_CBPTR]) }
             + LoopTransfer.callbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
+            + LoopTransfer.seekCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
+            + LoopTransfer.offsets(request).map { Option(option: $0.0, types: [CURLOT_OFF_T]) }
     }
 
     @Test(arguments: options)

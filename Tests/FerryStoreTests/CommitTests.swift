@@ -231,12 +231,13 @@ import Testing
                         }
                 }
             }
-            let secrets = ["me:pa55word", "s1gnature", "t0ken", "pr0xyword"]
+            let secrets = ["me:pa55word", "s1gnature", "t0ken", "pr0xyword", "f0rmtext"]
             let request = JobRequest(
                 url: "https://me:pa55word@example.org/x?sig=s1gnature",
                 directory: "/data",
                 headers: [RequestHeader(name: "Authorization", value: "Bearer t0ken")],
-                proxy: ProxyEnvironment(all: "http://u:pr0xyword@proxy")
+                proxy: ProxyEnvironment(all: "http://u:pr0xyword@proxy"),
+                upload: UploadOrder(body: .form([FormPart(name: "password", content: .value("f0rmtext"))]))
             )
             let new = NewJob(
                 request: request,

@@ -55,7 +55,7 @@ import Testing
                     "wal_autocheckpoint",
                 ].map { try transaction.connection.number("PRAGMA \($0)") }
             }
-            #expect(settings == [0x4652_5259, 1, 2, 1, 1, 0, 5_000, 2, 8_388_608, 1_000])
+            #expect(settings == [0x4652_5259, 2, 2, 1, 1, 0, 5_000, 2, 8_388_608, 1_000])
             let reading = try await store.read { reader throws in
                 let mode = try reader.connection.first("PRAGMA journal_mode") { $0.text() }
                 return (mode, try reader.connection.number("PRAGMA wal_autocheckpoint"))
@@ -130,9 +130,9 @@ import Testing
     @Test func `a newer database is refused`() async throws {
         try await withFolder { folder in
             try await self.makeDatabase(folder)
-            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute("PRAGMA user_version = 2")
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute("PRAGMA user_version = 3")
             let error = try self.refusal(folder)
-            #expect(error.message.contains("written by a newer Ferry (version 2, this one reads up to 1)"))
+            #expect(error.message.contains("written by a newer Ferry (version 3, this one reads up to 2)"))
         }
     }
 
@@ -202,18 +202,19 @@ import Testing
         try await withFolder { folder in
             try await self.makeDatabase(folder)
             let migrations = Schema.migrations + ["ALTER TABLE job ADD COLUMN colour TEXT"]
-            write([1, 2, 3], to: folder + "/jobs.db.v1.new")  // an earlier try was cut off
+            let old = Schema.migrations.count
+            write([1, 2, 3], to: folder + "/jobs.db.v\(old).new")  // an earlier try was cut off
             let store = try JobStore(file: StoreFile(directory: folder, migrations: migrations))
             let version = try await store.read { try $0.connection.number("PRAGMA user_version") }
-            #expect(version == 2)
+            #expect(version == Int64(old) + 1)
             #expect(try await store.read { try $0.jobs(JobFilter()) }.count == 1)
             store.close()
-            #expect(names(in: folder) == ["jobs.db", "jobs.db.v1"])
+            #expect(names(in: folder) == ["jobs.db", "jobs.db.v\(old)"])
             var status = stat()
-            #expect(stat(folder + "/jobs.db.v1", &status) == 0)
+            #expect(stat(folder + "/jobs.db.v\(old)", &status) == 0)
             #expect(status.st_mode & 0o777 == 0o600)
-            let copy = try Connection(path: folder + "/jobs.db.v1", mode: .readOnly)
-            #expect(try copy.number("PRAGMA user_version") == 1)
+            let copy = try Connection(path: folder + "/jobs.db.v\(old)", mode: .readOnly)
+            #expect(try copy.number("PRAGMA user_version") == Int64(old))
             #expect(try copy.number("SELECT count(*) FROM job") == 1)
         }
     }
@@ -263,17 +264,41 @@ import Testing
         }
     }
 
-    @Test func `the schema of version 1 is what was released`() async throws {
+    @Test func `an upload of version 2 opens, with the URL that was kept as a secret`() async throws {
+        try await withFolder { folder in
+            write([], to: folder + "/jobs.db")
+            let script = String(decoding: bytes(fixture("v2.sql")), as: UTF8.self)
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute(script)
+            let store = try JobStore(directory: folder)
+            defer { store.close() }
+            let (job, upload) = try await store.read { reader throws in
+                let job = try #require(try reader.jobs(JobFilter()).first { $0.kind == .upload })
+                return (job, try #require(try reader.upload(job.id)))
+            }
+            #expect(job.bytesDurable == 4_096)
+            #expect(upload.transport == .tus)
+            #expect(upload.offset == 4_096)
+            #expect(upload.url == "https://up.example.org/files/1?key=s3cret")
+            #expect(upload.source?.inode == 77)
+            #expect(upload.state == #"{"creations":1}"#)
+        }
+    }
+
+    @Test(arguments: Array(1...Schema.migrations.count))
+    func `the schema of each version is what was released`(version: Int) async throws {
         try await withFolder { folder in
             let query = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name"
-            write([], to: folder + "/fixture.db")
-            let released = try Connection(path: folder + "/fixture.db", mode: .readWrite)
-            try released.execute(String(decoding: bytes(fixture("v1.sql")), as: UTF8.self))
-            let made = try Connection(path: folder + "/fixture.db", mode: .readWrite)
-            let now = try await withStore { store in
-                try await store.read { try $0.connection.rows(query) { $0.text() } }
+            let layouts = try [
+                String(decoding: bytes(fixture("v\(version).sql")), as: UTF8.self),
+                Schema.migrations.prefix(version).joined(separator: "\n"),
+            ].enumerated().map { index, script in
+                let path = folder + "/\(index).db"
+                write([], to: path)
+                let connection = try Connection(path: path, mode: .readWrite)
+                try connection.execute(script)
+                return try connection.rows(query) { $0.text() }
             }
-            #expect(try made.rows(query) { $0.text() } == now)
+            #expect(layouts[0] == layouts[1])
         }
     }
 }

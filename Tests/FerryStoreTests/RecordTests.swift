@@ -56,6 +56,30 @@ import Testing
         }
     }
 
+    @Test func `the texts of a form are secrets, its files and the order of its parts are kept`() async throws
+    {
+        try await withStore { store in
+            let file = FormPart(name: "f", content: .file(path: "/data/f"), contentType: "text/plain")
+            let parts = [
+                FormPart(name: "user", content: .value("us3r")), file,
+                FormPart(name: "password", content: .value("s3cret")), file,
+            ]
+            var changed = newJob()
+            changed.request.kind = .upload
+            changed.request.upload = UploadOrder(body: .form(parts), nameWasAdded: true)
+            let new = changed
+            let id = try await store.write { try $0.insert(new) }
+            try await store.read { reader throws in
+                #expect(try reader.request(id) == new.request)
+                let stored = try reader.connection.first("SELECT request FROM job_request") { $0.text() }
+                for secret in ["us3r", "password", "s3cret"] { #expect(stored?.contains(secret) == false) }
+            }
+            try await store.write { try $0.eraseSecrets(id) }
+            let erased = try #require(try await store.read { try $0.request(id) })
+            #expect(erased.upload == UploadOrder(body: .form([file, file]), nameWasAdded: true))
+        }
+    }
+
     @Test func `every column of a job comes back`() async throws {
         try await withStore { store in
             let id = try await store.write { try $0.insert(newJob()) }

@@ -12,7 +12,7 @@ public struct RecordedRequest: Sendable {
     public let connection: Int
     /// The body's length in bytes.
     public let bodyLength: Int64
-    /// The body's first bytes, at most 1 MiB.
+    /// The body's first bytes, at most 16 MiB.
     public let body: [UInt8]
 
     /// The target without its query.

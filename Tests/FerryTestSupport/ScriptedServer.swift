@@ -9,14 +9,21 @@ public final class ScriptedServer: Sendable {
     /// Tells the answer to a request; the number counts the earlier requests for the same path.
     public typealias Handler = @Sendable (_ request: RecordedRequest, _ number: Int) -> Reply
 
+    /// Tells what becomes of a request's body, before any of it is read; the number counts as in ``Handler``.
+    public typealias BodyHandler = @Sendable (_ request: RecordedRequest, _ number: Int) -> BodyTreatment
+
     private let core: ServerCore
     private let proxy: TLSProxy?
 
     /// Starts a server; with certificates it speaks TLS.
     ///
     /// - Throws: ``TestSupportError`` if no port can be had or the TLS proxy does not start.
-    public init(tls: TestCertificates? = nil, handler: @escaping Handler) throws {
-        let core = try ServerCore(handler: handler)
+    public init(
+        tls: TestCertificates? = nil,
+        bodies: @escaping BodyHandler = { _, _ in BodyTreatment() },
+        handler: @escaping Handler
+    ) throws {
+        let core = try ServerCore(bodies: bodies, handler: handler)
         do {
             self.proxy = try tls.map { try TLSProxy(certificates: $0, upstream: core.port) }
             try startThread { core.acceptConnections() }
@@ -105,11 +112,13 @@ final class ServerCore: Sendable {
     let bytesSent = Watched<Int64>(0)
     let stopped = Gate()
     private let listener: Int32
+    private let bodies: ScriptedServer.BodyHandler
     private let handler: ScriptedServer.Handler
     private let connections = Mutex(Connections())
 
-    init(handler: @escaping ScriptedServer.Handler) throws {
+    init(bodies: @escaping ScriptedServer.BodyHandler, handler: @escaping ScriptedServer.Handler) throws {
         (self.listener, self.port) = try listenOnLoopback()
+        self.bodies = bodies
         self.handler = handler
     }
 
@@ -162,6 +171,11 @@ final class ServerCore: Sendable {
             connections.open.remove(descriptor)
             close(descriptor)
         }
+    }
+
+    /// What becomes of a request's body.
+    func treatment(_ request: RecordedRequest) -> BodyTreatment {
+        self.bodies(request, self.requests.value.count { $0.path == request.path })
     }
 
     /// Records a request and asks for the answer.

@@ -7,7 +7,7 @@ struct ServerConnection {
     private struct Ended: Error {}
 
     private static let pieceSize = 1 << 16
-    private static let keptBody = 1 << 20
+    private static let keptBody = 1 << 24
 
     let core: ServerCore
     let descriptor: Int32
@@ -28,21 +28,22 @@ struct ServerConnection {
             while true {
                 guard let head = try self.readHead(&unread) else { return }
                 let length = Int64(head.value("content-length") ?? "") ?? 0
-                if head.value("expect")?.lowercased() == "100-continue" {
+                let treatment = self.core.treatment(self.recorded(head, index: 0, length: length, body: []))
+                if let refusal = treatment.refusal {
+                    try self.refuse(head, length: length, refusal)
+                    return
+                }
+                if treatment.givesLeave, head.value("expect")?.lowercased() == "100-continue" {
                     try self.send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
                 }
-                let body = try self.readBody(length, &unread)
-                let reply = self.core.answer { index in
-                    RecordedRequest(
-                        method: head.method,
-                        target: head.target,
-                        headers: head.headers,
-                        index: index,
-                        connection: self.number,
-                        bodyLength: length,
-                        body: body
-                    )
+                for interim in treatment.interim { try self.send(Array("\(interim)\r\n\r\n".utf8)) }
+                if let limit = treatment.cutAfter, limit < length {
+                    let body = try self.readBody(limit, &unread)
+                    _ = self.core.answer { self.recorded(head, index: $0, length: limit, body: body) }
+                    try self.reset()
                 }
+                let body = try self.readBody(length, &unread)
+                let reply = self.core.answer { self.recorded(head, index: $0, length: length, body: body) }
                 try self.perform(reply, withBody: head.method != "HEAD")
             }
         } catch {
@@ -51,6 +52,28 @@ struct ServerConnection {
     }
 
     // MARK: Requests
+
+    private func recorded(_ head: Head, index: Int, length: Int64, body: [UInt8]) -> RecordedRequest {
+        RecordedRequest(
+            method: head.method,
+            target: head.target,
+            headers: head.headers,
+            index: index,
+            connection: self.number,
+            bodyLength: length,
+            body: body
+        )
+    }
+
+    /// Answers without reading the body, then waits until the client has noticed (RFC 9112 §9.6).
+    private func refuse(_ head: Head, length: Int64, _ reply: Reply) throws {
+        _ = self.core.answer { self.recorded(head, index: $0, length: 0, body: []) }
+        try self.send(Array(reply.head.utf8))
+        try self.sendBody(reply)
+        shutdown(self.descriptor, Int32(SHUT_WR))
+        var ignored: [UInt8] = []
+        while try self.receive(&ignored) { ignored.removeAll(keepingCapacity: true) }
+    }
 
     private struct Head: Sendable {
         let method: String

@@ -68,7 +68,7 @@ func startThread(_ body: @escaping @Sendable () -> Void) throws {
 }
 
 /// Reads a whole file.
-func readFile(_ path: String) throws -> [UInt8] {
+public func readFile(_ path: String) throws -> [UInt8] {
     let descriptor = makeDescriptor { open(path, O_RDONLY) }
     guard descriptor >= 0 else { throw TestSupportError.system("open \(path)", errno) }
     defer { close(descriptor) }
@@ -95,7 +95,7 @@ func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) throws {
 }
 
 /// Creates or replaces a file.
-func writeFile(_ path: String, _ content: some Sequence<UInt8>) throws {
+public func writeFile(_ path: String, _ content: some Sequence<UInt8>) throws {
     let descriptor = makeDescriptor { open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o644) }
     guard descriptor >= 0 else { throw TestSupportError.system("open \(path)", errno) }
     defer { close(descriptor) }

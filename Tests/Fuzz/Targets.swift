@@ -7,8 +7,10 @@ let targets: [Target] = [
     Target(name: "file-name", run: fileName),
     Target(name: "head-parser", run: headParser),
     Target(name: "http-date", run: httpDate),
+    Target(name: "media-types", run: mediaTypes),
     Target(name: "message-length", run: messageLength),
     Target(name: "resume-data", run: resumeData),
+    Target(name: "multipart-body", run: multipartBody),
     Target(name: "resume-plan", run: resumePlan),
     Target(name: "retry-after", run: retryAfter),
     Target(name: "timestamp", run: timestamp),
@@ -288,4 +290,65 @@ private func checkCharacters(_ name: String, allowed: [Unicode.Scalar] = []) {
 private func holds(_ bytes: [UInt8], _ text: String) -> Bool {
     let wanted = Array(text.utf8)
     return bytes.indices.contains { bytes[$0...].starts(with: wanted) }
+}
+
+// MARK: - Forms
+
+/// A table; the names that it is asked for are its own words.
+@Sendable private func mediaTypes(_ input: Input) {
+    let table = MediaTypes(input.bytes)
+    for line in input.lines.prefix(64) {
+        for word in line.split(separator: 32).prefix(16) {
+            let type = table.type(of: "a." + FileName.text(Array(word)))
+            check(MediaTypes.isValid(type), "the type \(type)")
+            check(!type.utf8.contains { $0 <= 32 || $0 == 59 }, "blanks in the type \(type)")
+        }
+    }
+}
+
+/// Lines: a field's name, a file's name, a media type; what follows is a text.
+@Sendable private func multipartBody(_ input: Input) {
+    // The text view would make one character of CR and LF, so the lines are split at 1 instead.
+    let lines = input.bytes.split(separator: 1, maxSplits: 3, omittingEmptySubsequences: false)
+        .map { FileName.text(Array($0)) }
+    func line(_ index: Int) -> String { index < lines.count ? lines[index] : "" }
+    let size = input.number
+    let boundary = MultipartBody.boundary(random: UInt8(0)..<20)
+    let parts = [
+        FormPart(
+            name: line(0),
+            content: .file(path: "/f"),
+            contentType: MediaTypes.isValid(line(2)) ? line(2) : nil,
+            fileName: line(1)
+        ),
+        FormPart(name: line(1), content: .value(line(3))),
+    ]
+    guard
+        let body = MultipartBody(parts, fileSizes: [size], boundary: boundary, mediaTypes: MediaTypes([])),
+        case .bytes(let head)? = body.pieces.first
+    else { return check(size > .max - 1 << 20, "no body for \(size) bytes") }
+    var length: Int64 = 0
+    for piece in body.pieces {
+        switch piece {
+        case .bytes(let bytes): length += Int64(bytes.count)
+        case .file(_, let size): length += size
+        }
+    }
+    check(length == body.length, "\(body.length) bytes are promised, and \(length) made")
+    var found: [[UInt8]] = [[]]
+    for (index, byte) in head.enumerated() {
+        if byte == 10 {
+            check(index > 0 && head[index - 1] == 13, "a lone line feed in a head")
+            found.append([])
+        } else if byte == 13 {
+            check(index + 1 < head.count && head[index + 1] == 10, "a lone carriage return in a head")
+        } else {
+            found[found.count - 1].append(byte)
+        }
+    }
+    check(found.count == 5, "a head of \(found.count - 1) lines")
+    check(found[0].elementsEqual("--\(boundary)".utf8), "the delimiter")
+    check(found[1].count { $0 == 34 } == 4, "the quotes of a head")
+    check(found[2].starts(with: "Content-Type: ".utf8), "the second field of a head")
+    check(found[3].isEmpty && found[4].isEmpty, "the end of a head")
 }

@@ -23,6 +23,9 @@ int ferry_start_writeout(int fd, int64_t offset, int64_t length);
 /* lseek(2) with SEEK_HOLE from the beginning: the first byte that was never written, or the file's end. */
 int64_t ferry_first_hole(int fd);
 
+/* copy_file_range(2) at offsets that stay as they are. */
+ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length);
+
 /* openat(2) with a mode. */
 int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 
