@@ -40,6 +40,10 @@ import Testing
         case .bodyEnded, .fileSynced, .finishing: small(.wholeFile)
         case .renamed, .folderSynced, .completed: small(.publishedFile)
         case .cancelCommitted, .cancelUnlinked: .cancel
+        // These have tests of their own.
+        case .uploadSpooled, .uploadURLCommitted, .uploadOffsetKnown, .uploadOffsetCommitted, .uploadSent,
+            .uploadAnswered, .uploadAbandoned:
+            .cancel
         }
     }
 
