@@ -73,6 +73,10 @@ struct UploadArguments: Sendable {
                     "standard input has no name to add to a URL that ends in '/'; name the file in the URL"
                 )
             }
+            // Else the service would say so only when all of the input was copied.
+            guard ["https://", "http://"].contains(where: url.lowercased().hasPrefix) else {
+                throw .usage("standard input goes to a URL that begins with https:// or http://")
+            }
             add(.spool(path: ""))
         case .data(let file): add(.file(path: file.path))
         case .form(let parts): add(.form(parts))

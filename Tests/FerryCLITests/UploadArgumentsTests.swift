@@ -294,6 +294,11 @@ import Testing
             "standard input has no name to add to a URL that ends in '/'; name the file in the URL"
         ),
         (
+            ["put", "-", "ftp://h/x"],
+            "standard input goes to a URL that begins with https:// or http://"
+        ),
+        (["put", "-", "h/x"], "standard input goes to a URL that begins with https:// or http://"),
+        (
             ["put", "a", "-", "https://h/d/"],
             "ferry put: - (standard input) cannot be sent together with files"
         ),

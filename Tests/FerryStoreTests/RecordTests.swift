@@ -61,8 +61,8 @@ import Testing
         try await withStore { store in
             let file = FormPart(name: "f", content: .file(path: "/data/f"), contentType: "text/plain")
             let parts = [
-                FormPart(name: "user", content: .value("me")), file,
-                FormPart(name: "password", content: .value("pass")), file,
+                FormPart(name: "user", content: .value("us3r")), file,
+                FormPart(name: "password", content: .value("s3cret")), file,
             ]
             var changed = newJob()
             changed.request.kind = .upload
@@ -72,7 +72,7 @@ import Testing
             try await store.read { reader throws in
                 #expect(try reader.request(id) == new.request)
                 let stored = try reader.connection.first("SELECT request FROM job_request") { $0.text() }
-                for secret in ["me\"", "password", "pass"] { #expect(stored?.contains(secret) == false) }
+                for secret in ["us3r", "password", "s3cret"] { #expect(stored?.contains(secret) == false) }
             }
             try await store.write { try $0.eraseSecrets(id) }
             let erased = try #require(try await store.read { try $0.request(id) })
