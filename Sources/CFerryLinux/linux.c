@@ -29,6 +29,8 @@ int ferry_start_writeout(int fd, int64_t offset, int64_t length) {
     return sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE);
 }
 
+int64_t ferry_first_hole(int fd) { return lseek(fd, 0, SEEK_HOLE); }
+
 ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length) {
     off64_t source = from_offset, target = to_offset;
     return copy_file_range(from, &source, to, &target, length, 0);
@@ -44,6 +46,12 @@ int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
     *uid = credentials.uid;
     *gid = credentials.gid;
     return 0;
+}
+
+int ferry_peer_groups(int fd, gid_t *groups, int count) {
+    socklen_t size = (socklen_t)(count * (int)sizeof(gid_t));
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0 && errno != ERANGE) return -1;
+    return (int)(size / sizeof(gid_t));
 }
 
 int ferry_signalfd(const int *signals, int count) {
@@ -149,4 +157,10 @@ void ferry_hide_arguments(void) {
     if (first_argument == NULL) return;
     size_t keep = strlen(first_argument);
     if (arguments_length > keep) memset(first_argument + keep, 0, arguments_length - keep);
+}
+
+int ferry_is_open_elsewhere(int fd) {
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? 1 : -1;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return 0;
 }

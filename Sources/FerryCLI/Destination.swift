@@ -12,6 +12,9 @@ struct Destination: Equatable, Sendable {
     /// The folder of `-d` under which a relative `-o` lies.
     var base: String?
 
+    /// The machine's queue looks at the folder, and makes it, with its own rights.
+    var isLeftToService = false
+
     /// Reads `-o` and `-d`.
     ///
     /// - Throws: A usage error for a value of `-o` that names no file.
@@ -72,7 +75,7 @@ struct Destination: Equatable, Sendable {
     ///
     /// A service that was lost may have queued the job, so that the folder stays then.
     func withFolder<Result>(_ body: () throws(FerryError) -> Result) throws(FerryError) -> Result {
-        let made = try self.prepare()
+        let made = self.isLeftToService ? [] : try self.prepare()
         do throws(FerryError) {
             return try body()
         } catch {

@@ -15,7 +15,7 @@ public enum FerryCommand {
             console = Console(arguments, environment: environment)
             // Help is given even where the current folder is gone.
             let surroundings =
-                [.help, .version].contains(arguments.command)
+                [.help, .version, .completions].contains(arguments.command)
                 ? Surroundings(currentDirectory: "/", environment: environment, umask: 0)
                 : try Surroundings.current(environment)
             let command = try RunningCommand(arguments, surroundings: surroundings, console: console)
@@ -77,14 +77,30 @@ struct RunningCommand {
         case .add(let order): return try self.add(order)
         case .addUpload(let order): return try self.add(order)
         case .run(let untilEmpty): return try self.runQueue(untilEmpty: untilEmpty)
-        case .wait(let jobs, let timeout): return try self.wait(jobs, timeout: timeout)
+        case .wait(let selector, let timeout): return try self.wait(selector, timeout: timeout)
+        case .watch(let jobs, let groups): return try self.watch(jobs, groups: groups)
         case .list(let selector, let host, let limit, let includeOld):
             return try self.list(.list(selector: selector, host: host, limit: limit, includeOld: includeOld))
         case .show(let job): return try self.show(job)
         case .log(let job): return try self.log(job)
         case .steer(let action, let selector, let keepPartial):
             return try self.steer(.steer(action: action, selector: selector, keepPartial: keepPartial))
-        case .daemon: throw self.becomeService(try self.location())
+        case .cancel(let job, let file): return try self.cancel(job, resumeDataTo: file)
+        case .resumeData(let order): return try self.resumeData(order)
+        case .verify(let subject, let checksum): return try self.verify(subject, checksum)
+        case .doctor(let repair, let startOver):
+            return try self.doctor(repair: repair, startOver: startOver)
+        case .set(let jobs, let changes, let destination):
+            try destination?.prepare()
+            return try self.steer(.set(selector: Selector(jobs: jobs), changes: changes))
+        case .limit(let changes, let host): return try self.limit(changes, host: host)
+        case .daemon:
+            throw self.replaceByService(Self.arguments(for: try self.location()))
+        case .config: throw self.showConfiguration(try self.location())
+        case .service(let order): return try self.service(order)
+        case .completions(let shell):
+            self.console.out.write(shell.script)
+            return .success
         case .version: return try self.version()
         case .help(let topic):
             self.console.out.write(topic.map(HelpText.text) ?? HelpText.overview)
@@ -99,7 +115,7 @@ struct RunningCommand {
     func location() throws(FerryError) -> QueueLocation {
         try QueueLocation.resolve(
             stateDirectory: self.arguments.value(.stateDirectory),
-            system: false,
+            system: self.arguments.has(.system),
             environment: self.surroundings.environment,
             currentDirectory: self.surroundings.currentDirectory
         )
@@ -117,28 +133,6 @@ struct RunningCommand {
             self.console.out.line("ferry \(ferryVersion)")
         }
         return .success
-    }
-
-    /// Replaces this process by the service.
-    ///
-    /// - Returns: Why that was not possible; else it does not return.
-    private func becomeService(_ location: QueueLocation) -> FerryError {
-        let candidates = ServiceLauncher.standard.candidates
-        guard let program = candidates.first(where: { access($0, X_OK) == 0 }) else {
-            return FerryError(
-                .noService,
-                "the service's program is missing; looked for \(candidates.joined(separator: " and "))",
-                exitStatus: .noService
-            )
-        }
-        let words = ["ferryd", "--state-dir", location.stateDirectory, "--socket", location.socketPath]
-        var pointers: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
-        defer { for pointer in pointers { free(pointer) } }
-        pointers.append(nil)
-        _ = signal(SIGPIPE, SIG_DFL)
-        execv(program, pointers)
-        let problem = String(cString: strerror(errno))
-        return FerryError(.noService, "cannot run \(program): \(problem)", exitStatus: .noService)
     }
 }
 

@@ -25,6 +25,9 @@ final class FollowDisplay {
 
     private let console: Console
     private let printsAnswers: Bool
+    /// Where plain lines go.
+    private let lines: Output
+    private let linesAreAnswer: Bool
     private let mode: Mode
     private let start: Int64
     private var area = LiveArea()
@@ -36,15 +39,20 @@ final class FollowDisplay {
 
     /// Begins at `now`, in milliseconds of the monotonic clock.
     ///
-    /// `printsAnswers` says whether the path or URL of each completed job is the answer (`get`, `put`).
-    init(_ console: Console, printsAnswers: Bool, now: Int64) {
+    /// `printsAnswers` says whether the path or URL of each completed job is the answer (`get`, `put`),
+    /// `linesAreAnswer` whether plain lines are (`watch`).
+    init(_ console: Console, printsAnswers: Bool, linesAreAnswer: Bool = false, now: Int64) {
         self.console = console
         self.printsAnswers = printsAnswers
+        self.linesAreAnswer = linesAreAnswer
+        self.lines = linesAreAnswer ? console.out : console.err
         self.start = now
         let isTerminal = console.err.isTerminal && console.environment["TERM"] != "dumb"
         let columns = console.errorColumns
         let isWide = columns == 0 || columns >= Self.narrowest
-        if console.quiet || console.json {
+        if linesAreAnswer {
+            self.mode = console.json ? .none : .plain
+        } else if console.quiet || console.json {
             self.mode = .none
         } else {
             self.mode = isTerminal && isWide ? .live : .plain
@@ -86,6 +94,8 @@ final class FollowDisplay {
                 let wanted = max(self.nameWanted, TextWidth.columns(JobText.shortName(job)))
                 self.line(self.view.line(job, nameWanted: wanted, now: .now))
             }
+        } else if self.linesAreAnswer {
+            if self.mode == .plain { self.line(JobText.failure(job)) }
         } else {
             self.error(JobText.failure(job))
         }
@@ -171,8 +181,8 @@ final class FollowDisplay {
     /// A log line: the drawing is removed, the line printed, and the next tick draws again.
     private func line(_ text: String) {
         self.erase()
-        self.console.err.line(text)
-        self.console.err.flush()
+        self.lines.line(text)
+        self.lines.flush()
     }
 
     private func print(json value: some Encodable) throws(FerryError) {

@@ -82,6 +82,8 @@ struct FollowState {
             let known = documents.filter { self.jobs[$0.id] != nil }
             for document in known { self.progress(document) }
             return known.isEmpty ? [] : [.progress(known)]
+        case .changed:
+            return []  // only a screen asks for it
         case .overrun:
             return []  // who follows subscribes again, and `begin` tells what has changed
         }

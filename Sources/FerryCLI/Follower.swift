@@ -22,6 +22,8 @@ struct Follower {
     private let signals = Signals()
     private let untilEmpty: Bool
     private let deadline: Int64?
+    /// What is only looked at, without standing for it; nil for commands that carry jobs out.
+    private let looking: WatchQuery?
     /// The connection that was told what this command stands for.
     private var entered = 0
     private var failures = 0
@@ -31,20 +33,27 @@ struct Follower {
     /// Prepares to follow jobs.
     ///
     /// `untilEmpty` ends a followed queue when nothing is left to do in it; `timeout` is the longest time to
-    /// follow.
+    /// follow; `looking` follows the part of the queue that it names without carrying it out.
     init(
         _ scope: FollowState.Scope,
         session: Session,
         console: Console,
         printsAnswers: Bool,
         untilEmpty: Bool = false,
-        timeout: Duration? = nil
+        timeout: Duration? = nil,
+        looking: WatchQuery? = nil
     ) {
         let now = monotonicMilliseconds()
         self.state = FollowState(scope)
         self.session = session
         self.console = console
-        self.display = FollowDisplay(console, printsAnswers: printsAnswers, now: now)
+        self.looking = looking
+        self.display = FollowDisplay(
+            console,
+            printsAnswers: printsAnswers,
+            linesAreAnswer: looking != nil,
+            now: now
+        )
         self.untilEmpty = untilEmpty
         self.deadline = timeout.map { now + Int64(min($0 / .milliseconds(1), 1e15)) }
     }
@@ -80,6 +89,16 @@ struct Follower {
     /// A queue is subscribed to first: what ends as soon as it is attached to has then been seen before.
     private mutating func enter() throws(FerryError) {
         self.entered = self.session.connection
+        if let looking {
+            let isFirst = self.entered == 0
+            do throws(FerryError) {
+                try self.tell(self.state.begin(RunningCommand.look(looking, self.session).jobs).outputs)
+            } catch {
+                // What is removed later is told as it happens.
+                guard !isFirst, error.code == .unknownJob else { throw error }
+            }
+            return
+        }
         switch self.state.scope {
         case .queue:
             try self.subscribe(to: nil)

@@ -37,6 +37,7 @@ enum HelpText {
     private static func columns(_ command: CommandName) -> String {
         switch command {
         case .pause, .resume, .cancel, .retry, .remove: "\(command.rawValue) JOB..."
+        case .service: "\(command.rawValue) ACTION"
         default: command.operands.isEmpty ? command.rawValue : "\(command.rawValue) \(command.operands)"
         }
     }

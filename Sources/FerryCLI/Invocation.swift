@@ -10,11 +10,21 @@ enum Invocation: Sendable {
     case addUpload(UploadArguments)
     case run(untilEmpty: Bool)
     case daemon
+    case config
     case list(selector: Selector, host: String?, limit: Int?, includeOld: Bool)
     case show(JobID)
     case log(JobID)
-    case wait([JobID], timeout: Duration?)
+    case wait(Selector, timeout: Duration?)
+    case watch([JobID], groups: [String])
     case steer(SteerAction, Selector, keepPartial: Bool)
+    case cancel(JobID, resumeData: String)
+    case resumeData(ResumeDataOrder)
+    case verify(VerifyOrder.Subject, Checksum)
+    case doctor(repair: Bool, startOver: Bool)
+    case set([JobID], JobChanges, Destination?)
+    case limit([LimitChange], host: String?)
+    case service(ServiceOrder)
+    case completions(Shell)
     case version
     case help(CommandName?)
     case manual
@@ -40,27 +50,76 @@ enum Invocation: Sendable {
         case .daemon:
             try Self.refuseOperands(arguments)
             self = .daemon
+        case .config:
+            try Self.refuseOperands(arguments)
+            self = .config
         case .list:
             try Self.refuseOperands(arguments)
             let limit = arguments.value(.limit).flatMap(OptionValue.number)
             if limit == 0 { throw .usage("--limit: there is nothing to list with a limit of 0") }
             self = .list(
-                selector: Selector(states: Self.states(arguments), all: !arguments.has(.state)),
+                selector: Selector(
+                    states: Self.states(arguments),
+                    groups: arguments.values(.ofGroup),
+                    all: !arguments.has(.state) && !arguments.has(.ofGroup)
+                ),
                 host: arguments.value(.host),
                 limit: limit,
                 includeOld: arguments.has(.old)
             )
         case .show: self = .show(try Self.oneJob(arguments))
         case .log: self = .log(try Self.oneJob(arguments))
+        case .watch:
+            let (jobs, groups) = (try Self.jobs(arguments), arguments.values(.ofGroup))
+            guard jobs.isEmpty || groups.isEmpty else {
+                throw .usage("ferry watch takes numbers of jobs or --group, not both")
+            }
+            self = .watch(jobs, groups: groups)
         case .wait:
-            let jobs = try Self.jobs(arguments)
-            guard !jobs.isEmpty else { throw .usage("ferry wait needs the number of a job") }
-            self = .wait(jobs, timeout: arguments.value(.timeout).flatMap(DurationText.parse))
+            let selector = Selector(jobs: try Self.jobs(arguments), groups: arguments.values(.ofGroup))
+            guard selector.jobs.isEmpty != selector.groups.isEmpty else {
+                let problem = selector.jobs.isEmpty ? "needs" : "takes only one of"
+                throw .usage("ferry wait \(problem) numbers of jobs or --group")
+            }
+            self = .wait(selector, timeout: arguments.value(.timeout).flatMap(DurationText.parse))
         case .pause: self = try Self.steer(.pause, arguments)
         case .resume: self = try Self.steer(.resume, arguments)
-        case .cancel: self = try Self.steer(.cancel, arguments)
+        case .cancel:
+            if let file = arguments.value(.resumeData) {
+                guard arguments.operands.count == 1, !arguments.has(.state), !arguments.has(.ofGroup),
+                    !arguments.has(.all)
+                else {
+                    throw .usage("--resume-data takes the number of one job")
+                }
+                self = .cancel(try Self.oneJob(arguments), resumeData: surroundings.absolute(file))
+            } else {
+                self = try Self.steer(.cancel, arguments)
+            }
         case .retry: self = try Self.steer(.retry, arguments)
         case .remove: self = try Self.steer(.remove, arguments)
+        case .resumeData: self = .resumeData(try ResumeDataOrder(arguments, in: surroundings))
+        case .verify:
+            guard let operand = arguments.operands.first, arguments.operands.count == 1 else {
+                throw .usage("ferry verify needs the number of one job, or one file")
+            }
+            guard let checksum = arguments.value(.checksum).flatMap({ Checksum(text: $0) }) else {
+                throw .usage("ferry verify needs --checksum ALGO:HEX")
+            }
+            self = .verify(JobID(operand).map { .job($0) } ?? .file(surroundings.absolute(operand)), checksum)
+        case .doctor:
+            try Self.refuseOperands(arguments)
+            guard !arguments.has(.startOver) || arguments.has(.repair) else {
+                throw .usage("--start-over needs --repair")
+            }
+            self = .doctor(repair: arguments.has(.repair), startOver: arguments.has(.startOver))
+        case .set: self = try Self.set(arguments, in: surroundings)
+        case .limit:
+            try Self.refuseOperands(arguments)
+            let host = arguments.value(.ofHost)
+            let running = arguments.value(.running).flatMap(OptionValue.limit)
+            self = .limit(running.map { [LimitChange(host: host, running: $0)] } ?? [], host: host)
+        case .service: self = .service(try ServiceOrder(arguments, in: surroundings))
+        case .completions: self = .completions(try Shell(arguments))
         case .version:
             try Self.refuseOperands(arguments)
             self = .version
@@ -117,13 +176,52 @@ enum Invocation: Sendable {
         _ arguments: Arguments
     ) throws(FerryError) -> Invocation {
         let jobs = try Self.jobs(arguments)
-        let ways = (jobs.isEmpty ? 0 : 1) + (arguments.has(.state) ? 1 : 0) + (arguments.has(.all) ? 1 : 0)
+        let isFiltered = arguments.has(.state) || arguments.has(.ofGroup)
+        let ways = (jobs.isEmpty ? 0 : 1) + (isFiltered ? 1 : 0) + (arguments.has(.all) ? 1 : 0)
         guard ways == 1 else {
+            let what = "numbers of jobs, --group and --state, or --all"
             let problem = ways == 0 ? "needs" : "takes only one of"
-            throw .usage("ferry \(arguments.command.rawValue) \(problem) numbers of jobs, --state or --all")
+            throw .usage("ferry \(arguments.command.rawValue) \(problem) \(what)")
         }
-        let selector = Selector(jobs: jobs, states: Self.states(arguments), all: arguments.has(.all))
+        let selector = Selector(
+            jobs: jobs,
+            states: Self.states(arguments),
+            groups: arguments.values(.ofGroup),
+            all: arguments.has(.all)
+        )
         return .steer(action, selector, keepPartial: arguments.has(.keepPartial))
+    }
+
+    private static func set(
+        _ arguments: Arguments,
+        in surroundings: Surroundings
+    ) throws(FerryError) -> Invocation {
+        let jobs = try Self.jobs(arguments)
+        guard !jobs.isEmpty else { throw .usage("ferry set needs the number of a job") }
+        let outputs = arguments.values(.output)
+        let destination =
+            outputs.isEmpty
+            ? nil : try Destination(output: outputs.last, directory: nil, in: surroundings)
+        var changes = JobChanges(
+            priority: arguments.value(.priority).flatMap(OptionValue.priority),
+            group: arguments.value(.group),
+            url: arguments.value(.url),
+            allowHTTP: arguments.has(.allowHTTP),
+            notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse),
+            output: destination?.output,
+            attempts: arguments.value(.attempts).flatMap(OptionValue.number)
+        )
+        for text in arguments.values(.header) {
+            changes.headers.append(try OptionValue.header(text, as: "-H"))
+        }
+        guard !changes.isEmpty else {
+            throw .usage("ferry set needs something to change, such as --priority 5")
+        }
+        for (id, name) in [(OptionID.url, "--url"), (.output, "-o")] where arguments.has(id) && jobs.count > 1
+        {
+            throw .usage("\(name) is that of one job, but there are \(jobs.count)")
+        }
+        return .set(jobs, changes, destination)
     }
 }
 
@@ -142,11 +240,12 @@ struct TransferOrder: Sendable {
         guard outputs.count <= 1 else {
             throw .usage("\(name) takes only one -o; use a command for each file")
         }
-        let destination = try Destination(
+        var destination = try Destination(
             output: outputs.first,
             directory: arguments.value(.directory),
             in: surroundings
         )
+        destination.isLeftToService = arguments.has(.system)
         guard outputs.isEmpty || arguments.operands.count == 1 else {
             throw .usage(
                 "-o names one file, but there are \(arguments.operands.count) URLs; -d DIR names a folder"
@@ -173,18 +272,24 @@ struct TransferOrder: Sendable {
                     umask: surroundings.umask,
                     proxy: surroundings.proxy,
                     foreground: arguments.command != .add,
+                    group: arguments.value(.group),
+                    priority: arguments.value(.priority).flatMap(OptionValue.priority) ?? 0,
                     checksum: arguments.value(.checksum).flatMap { Checksum(text: $0) },
                     sizeLimitBytes: arguments.value(.sizeLimit).flatMap { ByteCount(text: $0)?.bytes },
                     compressed: arguments.has(.compressed),
-                    remoteTime: arguments.has(.remoteTime)
+                    remoteTime: arguments.has(.remoteTime),
+                    notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse)
                 )
             )
+        }
+        if destination.isLeftToService, destination.createsDirectory {
+            for index in requests.indices { requests[index].createsDirectory = true }
         }
         self.requests = requests
         self.destination = destination
     }
 
-    private static func caFile(_ given: String?, _ surroundings: Surroundings) throws(FerryError) -> String? {
+    static func caFile(_ given: String?, _ surroundings: Surroundings) throws(FerryError) -> String? {
         guard let given else {
             return surroundings.variable("CURL_CA_BUNDLE", "SSL_CERT_FILE").map { surroundings.absolute($0) }
         }

@@ -85,4 +85,13 @@ enum JSONFields {
         ("received_bytes", "Bytes of the body received."),
         ("hops", "The requests: url, status, address, http_version, first_byte_ms of each."),
     ]
+
+    /// Of a finding of `doctor`.
+    static let finding: [Field] = [
+        ("check", "What was looked at, in one word."),
+        ("level", "ok, note or problem."),
+        ("message", "The finding, in one sentence."),
+        ("advice", "What helps."),
+        ("repaired", "Whether it was wrong and has been put right just now."),
+    ]
 }

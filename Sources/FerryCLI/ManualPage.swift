@@ -41,6 +41,7 @@ enum ManualPage {
         page += ".Pp\nFields of an event:\n" + Self.list(JSONFields.event)
         page += ".Pp\nFields of a line about progress:\n" + Self.list(JSONFields.progress)
         page += ".Pp\nFields of an attempt:\n" + Self.list(JSONFields.attempt)
+        page += ".Pp\nFields of a finding:\n" + Self.list(JSONFields.finding)
         return page + Self.ending
     }
 
@@ -76,9 +77,13 @@ enum ManualPage {
         .Cm list
         prints one document of type \"list\" with jobs and counts,
         .Cm show
-        a job, and
+        a job,
+        .Cm limit
+        one of type \"limits\" with running, running_is_live (whether it was set with
+        .Cm limit ) ,
+        per_host and hosts (host, running and running_is_live of each), and
         .Cm log
-        one document of type \"log\" with job, attempts and events.
+        one of type \"log\" with job, attempts and events.
         .Cm add
         prints a job a line;
         .Cm get ,
@@ -88,6 +93,11 @@ enum ManualPage {
         .Cm run
         print events and progress, and a last line of type \"job\" for each job that
         has ended.
+        .Cm doctor
+        prints one document of type \"doctor\" with state_dir, findings, problems (how
+        many remain) and damaged, and
+        .Cm verify
+        one of type \"verify\" with path, algorithm, expected, actual and matches.
         Every field is always there, null if unknown; times are in UTC as RFC 3339 has
         them.
 
@@ -135,6 +145,12 @@ enum ManualPage {
         The service's socket is
         .Pa $XDG_RUNTIME_DIR/ferry/control.sock ,
         else it is in the folder of the queue.
+        With
+        .Fl -system
+        both do not matter: the queue is in
+        .Pa /var/lib/ferry
+        and its socket is
+        .Pa /run/ferry/control.sock .
         .It Ev http_proxy , https_proxy , all_proxy , no_proxy
         Proxies; read by the command and kept with the job.
         All but the first may be in capitals.
@@ -190,6 +206,14 @@ enum ManualPage {
         What is left in the queue, for a program:
         .Pp
         .Dl $ ferry list --json
+        .Pp
+        A queue that starts with the machine, for one's own files and for all:
+        .Pp
+        .Dl $ ferry service install --linger
+        .Dl # ferry service install --system --allow-dir /srv/files
+        .Sh SEE ALSO
+        .Xr ferry-config 5 ,
+        .Xr ferryd 8
 
         """
 
@@ -209,10 +233,15 @@ enum ManualPage {
         case .get, .add: ".Ar URL ...\n"
         case .put: ".Ar FILE ... URL\n"
         case .show, .log: ".Ar JOB\n"
-        case .wait: ".Ar JOB ...\n"
-        case .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .resumeData: ".Cm export Ar JOB | Cm import Ar FILE\n"
+        case .verify: ".Ar JOB | FILE\n"
+        case .doctor: ""
+        case .set: ".Ar JOB ...\n"
+        case .watch, .wait, .pause, .resume, .cancel, .retry, .remove: ".Op Ar JOB ...\n"
+        case .service: ".Cm install | uninstall | status | print\n"
+        case .completions: ".Cm bash | zsh | fish\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 
@@ -221,10 +250,18 @@ enum ManualPage {
         case .get, .add: " Ar URL ..."
         case .put: " Ar FILE ... URL"
         case .show, .log: " Ar JOB"
-        case .wait: " Ar JOB ..."
-        case .pause, .resume, .cancel, .retry, .remove: " Ar JOB ... | Fl -state Ar STATE | Fl -all"
+        case .watch: " Op Ar JOB ... | Fl -group Ar NAME"
+        case .resumeData: " Cm export Ar JOB | Cm import Ar FILE"
+        case .verify: " Ar JOB | FILE"
+        case .doctor: ""
+        case .wait: " Ar JOB ... | Fl -group Ar NAME"
+        case .set: " Ar JOB ..."
+        case .pause, .resume, .cancel, .retry, .remove:
+            " Ar JOB ... | Fl -group Ar NAME | Fl -state Ar STATE | Fl -all"
+        case .service: " Cm install | uninstall | status | print"
+        case .completions: " Cm bash | zsh | fish"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .version: ""
+        case .run, .daemon, .list, .limit, .config, .version: ""
         }
     }
 

@@ -1,10 +1,12 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
-    case checksum, sizeLimit, compressed, remoteTime
+    case redact, resumeData, repair, startOver
+    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
+    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
+    case user, allowDirectory, linger
     case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
-    case untilEmpty, keepPartial, timeout, state, host, limit, old, all
-    case json, quiet, verbose, color, stateDirectory, help, version, manual
+    case json, quiet, verbose, color, stateDirectory, system, help, version, manual
 }
 
 /// What an option's value must be; the parser checks it.
@@ -31,6 +33,16 @@ enum ValueKind: Equatable, Sendable {
     case checksum
     /// A number of bytes such as `10M`.
     case size
+    /// The name of a group.
+    case group
+    /// A number from -100 to 100.
+    case priority
+    /// A point in time, `HH:MM`, `+8h`, a date or RFC 3339.
+    case time
+    /// A host, `name` or `name:port`.
+    case host
+    /// A number from 1 to 1000, or `default`.
+    case limit
 }
 
 /// One option: the single source for parser, help, manual and list files.
@@ -95,13 +107,17 @@ struct CommandOption: Sendable {
 enum OptionTable {
     private static let transfers: [CommandName] = [.get, .put, .add]
     private static let downloads: [CommandName] = [.get, .add]
-    private static let clients = CommandName.allCases.filter { ![.daemon, .version, .help].contains($0) }
+    private static let changeable = Self.transfers + [.set]
+    private static let clients = CommandName.allCases.filter {
+        ![.daemon, .completions, .version, .help].contains($0)
+    }
     private static let stateWords = [
         "queued", "running", "waiting", "paused", "failed", "completed", "cancelled",
     ]
 
     /// The table, in the order of help.
-    static let all: [CommandOption] = Self.transfer + Self.upload + Self.selection + Self.common
+    static let all: [CommandOption] =
+        Self.transfer + Self.upload + Self.selection + Self.care + Self.service + Self.common
 
     private static let transfer: [CommandOption] = [
         CommandOption(
@@ -112,7 +128,7 @@ enum OptionTable {
             kind: .file,
             key: "output",
             aria2: "out",
-            commands: Self.downloads,
+            commands: Self.downloads + [.set],
             help: "Write to FILE; its folder must exist."
         ),
         CommandOption(
@@ -146,14 +162,14 @@ enum OptionTable {
             key: "header",
             aria2: "header",
             repeats: true,
-            commands: Self.transfers,
+            commands: Self.changeable,
             help: "Send this header field; may be given more than once."
         ),
         CommandOption(
             .allowHTTP,
             "allow-http",
             key: "allow_http",
-            commands: Self.transfers,
+            commands: Self.changeable + [.resumeData],
             help: "Allow plain http, which anybody on the way can read and change."
         ),
         CommandOption(
@@ -163,7 +179,7 @@ enum OptionTable {
             kind: .file,
             key: "cacert",
             aria2: "ca-certificate",
-            commands: Self.transfers,
+            commands: Self.transfers + [.resumeData],
             help: "Trust the certificate authorities in FILE (PEM) in place of the system's."
         ),
         CommandOption(
@@ -173,7 +189,7 @@ enum OptionTable {
             kind: .number,
             key: "attempts",
             aria2: "max-tries",
-            commands: Self.transfers,
+            commands: Self.changeable,
             help: "Give up after N tries in all; 0 means no limit."
         ),
         CommandOption(
@@ -213,9 +229,46 @@ enum OptionTable {
             commands: Self.downloads,
             help: "Give the file the date that the server names."
         ),
+        CommandOption(
+            .group,
+            "group",
+            value: "NAME",
+            kind: .group,
+            key: "group",
+            commands: Self.changeable,
+            help: "Put the job into the group NAME, to watch and steer it together with others."
+        ),
+        CommandOption(
+            .priority,
+            "priority",
+            value: "N",
+            kind: .priority,
+            key: "priority",
+            commands: Self.changeable,
+            help: "Run before jobs of a lower N, which is from -100 to 100; without it N is 0."
+        ),
+        CommandOption(
+            .notBefore,
+            "not-before",
+            value: "TIME",
+            kind: .time,
+            key: "not_before",
+            commands: Self.changeable,
+            help:
+                "Wait until TIME: HH:MM or a date in local time, +DURATION such as +8h, or RFC 3339. A time that "
+                + "has passed is no wait."
+        ),
     ]
 
     private static let selection: [CommandOption] = [
+        CommandOption(
+            .url,
+            "url",
+            value: "URL",
+            kind: .text,
+            commands: [.set],
+            help: "Fetch the rest from URL, if the file there proves to be the same."
+        ),
         CommandOption(
             .untilEmpty,
             "until-empty",
@@ -248,12 +301,41 @@ enum OptionTable {
                 + "words are separated by commas."
         ),
         CommandOption(
+            .ofGroup,
+            "group",
+            value: "NAME",
+            kind: .group,
+            repeats: true,
+            commands: [.list, .watch, .wait] + CommandName.steering,
+            help:
+                "Only jobs of the group NAME; may be given more than once, and together with --state, where there "
+                + "is one."
+        ),
+        CommandOption(
             .host,
             "host",
             value: "HOST",
-            kind: .text,
+            kind: .host,
             commands: [.list],
-            help: "Only jobs of this host."
+            help: "Only jobs of this host, on any port unless HOST is NAME:PORT."
+        ),
+        CommandOption(
+            .ofHost,
+            "host",
+            value: "HOST",
+            kind: .host,
+            commands: [.limit],
+            help: "The limits of this host, on each of its ports unless HOST is NAME:PORT."
+        ),
+        CommandOption(
+            .running,
+            "running",
+            value: "N",
+            kind: .limit,
+            commands: [.limit],
+            help:
+                "Run N jobs at once (with --host: of that host), from 1 to 1000, or as many as the configuration "
+                + "says (default)."
         ),
         CommandOption(
             .limit,
@@ -277,11 +359,111 @@ enum OptionTable {
         ),
     ]
 
+    /// Those of `resume-data`, `verify` and `doctor`.
+    private static let care: [CommandOption] = [
+        CommandOption(
+            .resumeData,
+            "resume-data",
+            value: "FILE",
+            kind: .file,
+            commands: [.cancel],
+            help:
+                "Write the job's resume data to FILE first, and leave the partial file where it is; takes one job."
+        ),
+        CommandOption(
+            .output,
+            "output",
+            short: "o",
+            value: "FILE",
+            kind: .file,
+            commands: [.resumeData],
+            help: "With export: write to FILE, with mode 0600, in place of standard output."
+        ),
+        CommandOption(
+            .directory,
+            "dir",
+            short: "d",
+            value: "DIR",
+            kind: .folder,
+            commands: [.resumeData],
+            help: "With import: look for the partial in DIR, and let the file go there."
+        ),
+        CommandOption(
+            .redact,
+            "redact",
+            commands: [.resumeData],
+            help: "With export: leave out the query of the URL, which may be a secret."
+        ),
+        CommandOption(
+            .header,
+            "header",
+            short: "H",
+            value: "'NAME: VALUE'",
+            kind: .header,
+            repeats: true,
+            commands: [.resumeData],
+            help: "With import: send this header field; may be given more than once."
+        ),
+        CommandOption(
+            .checksum,
+            "checksum",
+            value: "ALGO:HEX",
+            kind: .checksum,
+            commands: [.verify],
+            help: "The digest that the file should have."
+        ),
+        CommandOption(
+            .repair,
+            "repair",
+            commands: [.doctor],
+            help: "Put right what can be put right without guessing."
+        ),
+        CommandOption(
+            .startOver,
+            "start-over",
+            commands: [.doctor],
+            help:
+                "With --repair: keep a damaged database aside and begin a new one with the jobs that can still be "
+                + "read; the others are lost."
+        ),
+    ]
+
+    /// Those of `service`.
+    private static let service: [CommandOption] = [
+        CommandOption(
+            .user,
+            "user",
+            commands: [.service],
+            help: "The service of the user's own queue; the default."
+        ),
+        CommandOption(
+            .allowDirectory,
+            "allow-dir",
+            value: "DIR",
+            kind: .folder,
+            repeats: true,
+            commands: [.service],
+            help:
+                "Let the machine's queue write in DIR and what lies below it, which is created if it is missing; "
+                + "may be given more than once."
+        ),
+        CommandOption(
+            .linger,
+            "linger",
+            commands: [.service],
+            help: "Let the user's services start with the machine and stay without a session."
+        ),
+    ]
+
     private static let common: [CommandOption] = [
         CommandOption(
             .json,
             "json",
-            commands: [.get, .put, .add, .run, .list, .show, .log, .wait, .version],
+            commands: [
+                .get, .put, .add, .run, .list, .show, .log, .watch, .wait, .limit, .resumeData, .verify,
+                .config,
+                .doctor, .service, .version,
+            ],
             help: "Print JSON: one document for a query, one object a line for a stream."
         ),
         CommandOption(
@@ -313,6 +495,12 @@ enum OptionTable {
             kind: .folder,
             commands: Self.clients + [.daemon],
             help: "Use the queue in DIR in place of the user's own."
+        ),
+        CommandOption(
+            .system,
+            "system",
+            commands: Self.clients + [.daemon],
+            help: "Use the machine's queue in place of the user's own."
         ),
         CommandOption(
             .help,
@@ -355,7 +543,9 @@ enum OptionTable {
     /// Whether an option may stand there; before the command only what concerns no single command may.
     private static func takes(_ option: CommandOption, _ command: CommandName?) -> Bool {
         guard let command else {
-            return [.json, .quiet, .verbose, .color, .stateDirectory, .help, .version].contains(option.id)
+            return [.json, .quiet, .verbose, .color, .stateDirectory, .system, .help, .version].contains(
+                option.id
+            )
         }
         return option.commands.contains(command)
     }

@@ -1,3 +1,4 @@
+import FerryControl
 import FerryCore
 
 /// Checks and reads the values of options.
@@ -36,6 +37,28 @@ enum OptionValue {
             guard let size = ByteCount(text: value), size.bytes > 0 else {
                 throw .usage("\(name): '\(value.shown)' is no size such as 10M or 2G")
             }
+        case .group:
+            if let problem = GroupName.problem(value) {
+                throw .usage("\(name): the name of a group \(problem)")
+            }
+        case .priority:
+            guard Self.priority(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no number from -100 to 100")
+            }
+        case .time:
+            guard LocalTime.parse(value) != nil else {
+                throw .usage(
+                    "\(name): '\(value.shown)' is no time such as 22:00, +8h, 2026-12-24 or 2026-12-24T22:00:00Z"
+                )
+            }
+        case .host:
+            guard HostPattern(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no host such as example.org or example.org:8443")
+            }
+        case .limit:
+            guard Self.limit(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no number from 1 to 1000 and not 'default'")
+            }
         }
     }
 
@@ -43,6 +66,19 @@ enum OptionValue {
     static func number(_ text: String) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (48...57).contains($0) }) else { return nil }
         return Int(text)
+    }
+
+    /// Reads a whole number from -100 to 100, a plus sign allowed.
+    static func priority(_ text: String) -> Int? {
+        let digits = text.hasPrefix("-") || text.hasPrefix("+") ? text.dropFirst() : text[...]
+        guard let value = Self.number(String(digits)), value <= 100 else { return nil }
+        return text.hasPrefix("-") ? -value : value
+    }
+
+    /// Reads a limit for running jobs.
+    static func limit(_ text: String) -> LimitChange.Value? {
+        if text == "default" { return .configured }
+        return Self.number(text).flatMap { (1...1_000).contains($0) ? .set($0) : nil }
     }
 
     /// Reads `Name: value`; the name is a token, the value has no control characters (RFC 9110 §5.1, §5.5).

@@ -38,8 +38,18 @@ extension RunningCommand {
     }
 
     /// `ferry wait`.
-    func wait(_ jobs: [JobID], timeout: Duration?) throws(FerryError) -> ExitStatus {
+    func wait(_ selector: Selector, timeout: Duration?) throws(FerryError) -> ExitStatus {
         let session = try self.session()
+        var jobs = selector.jobs
+        if !selector.groups.isEmpty {
+            let list = ControlRequest.list(selector: selector, host: nil, limit: nil, includeOld: false)
+            guard case .jobs(let found, _) = try session.call(list) else { throw Session.unexpected() }
+            jobs = found.map(\.id)
+            guard !jobs.isEmpty else {
+                let groups = selector.groups.joined(separator: " or ")
+                throw FerryError(.unknownJob, "there is no job of the group \(groups)", exitStatus: .failed)
+            }
+        }
         var follower = Follower(
             .jobs(jobs),
             session: session,

@@ -39,21 +39,22 @@ extension RunningCommand {
         return (added, isRunning)
     }
 
-    /// `ferry pause` and the like.
+    /// `ferry pause` and the like, and `ferry set`.
     func steer(_ request: ControlRequest) throws(FerryError) -> ExitStatus {
         guard case .steered(let jobs, let isRunning) = try self.session().call(request) else {
             throw Session.unexpected()
         }
         for job in jobs {
             if let error = job.error {
-                self.console.error("job \(job.id): \(error.shown)")
+                self.console.error(error.shown)
             } else if self.console.verbose {
                 self.console.note("job \(job.id): \(job.state?.rawValue ?? "removed")")
             }
         }
         if jobs.isEmpty, self.console.verbose { self.console.note("no such jobs") }
         let failed = jobs.count { $0.error != nil }
-        if !isRunning, [.resume, .retry].contains(self.name), failed < jobs.count { self.sayNothingRuns() }
+        let isReady = jobs.contains { $0.error == nil && ($0.state == .queued || $0.state == .waiting) }
+        if !isRunning, isReady, [.resume, .retry, .set].contains(self.name) { self.sayNothingRuns() }
         return ExitStatus.of(completed: jobs.count - failed, failed: failed)
     }
 
@@ -96,10 +97,25 @@ extension RunningCommand {
         return .success
     }
 
-    private func sayNothingRuns() {
+    /// `ferry limit`.
+    func limit(_ changes: [LimitChange], host: String?) throws(FerryError) -> ExitStatus {
+        guard case .limits(var limits) = try self.session().call(.limits(changes: changes)) else {
+            throw Session.unexpected()
+        }
+        let wanted = host.flatMap { HostPattern($0) }
+        if let wanted { limits.hosts.removeAll { !(HostPattern($0.host)?.overlaps(wanted) ?? false) } }
+        if self.console.json {
+            try self.console.print(json: limits)
+        } else if changes.isEmpty {
+            for line in LimitText.lines(limits, of: wanted) { self.console.out.line(line) }
+        }
+        return .success
+    }
+
+    func sayNothingRuns() {
         self.console.note(
             "nothing will run this yet, since no daemon works on the queue\n"
-                + "'ferry run' carries the queue out, and 'ferry daemon' keeps doing so"
+                + "'ferry run' carries the queue out; 'ferry service install' sets up a service that always does"
         )
     }
 }

@@ -10,6 +10,7 @@ struct Style: Equatable, Sendable {
         case red = 31
         case green = 32
         case yellow = 33
+        case cyan = 36
     }
 
     /// Whether colour is used.

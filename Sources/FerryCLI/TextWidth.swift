@@ -5,7 +5,9 @@
 enum TextWidth {
     /// The columns of a text.
     static func columns(_ text: String) -> Int {
-        text.reduce(0) { $0 + Self.columns($1) }
+        // Most text is ASCII, where a byte is a column.
+        if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text.utf8.count }
+        return text.reduce(0) { $0 + Self.columns($1) }
     }
 
     /// The columns of one character, as its widest scalar takes them.

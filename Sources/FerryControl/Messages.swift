@@ -81,6 +81,10 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case log(job: JobID)
     /// Steer jobs.
     case steer(action: SteerAction, selector: Selector, keepPartial: Bool)
+    /// Change jobs. A new URL is asked before this is answered, which may take as long as a server does.
+    case set(selector: Selector, changes: JobChanges)
+    /// Change live limits, none or all of them, and tell what holds; no changes just tell.
+    case limits(changes: [LimitChange])
     /// This client stands for these jobs: an on-demand service runs them while it stays.
     case attach(jobs: [JobID])
     /// This client stands for the whole queue.
@@ -89,10 +93,21 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     /// progress at most ten times a second if wanted. Answered with the jobs' present documents, so that
     /// nothing is missed in between.
     case subscribe(jobs: [JobID]?, progress: Bool)
+    /// Look at the queue, and be told when it changes and where running jobs stand; runs nothing. Asked again it
+    /// replaces what was asked before.
+    case watch(WatchQuery)
     /// Numbers of jobs by state.
     case counts
+    /// The settings that the service lives by.
+    case configuration
     /// End this on-demand service when it can; a daemon that starts asks so.
     case handOver
+    /// Look for what is wrong with the queue, as far as that goes while it is worked on.
+    case check
+    /// The resume data of a download.
+    case exportResumeData(job: JobID)
+    /// Queue the job that goes on with resume data; `beside` is the folder that they lie in.
+    case importResumeData(document: ResumeData, request: JobRequest, beside: String?)
 }
 
 /// What became of one request for a download or upload in ``ControlRequest/add(requests:attach:)``.
@@ -165,12 +180,22 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     case job(JobDocument)
     /// To `log`.
     case log(job: JobDocument, attempts: [AttemptDocument], events: [EventDocument])
-    /// To `steer`. `running` says whether something will run the jobs.
+    /// To `steer` and `set`. `running` says whether something will run the jobs.
     case steered([SteeredJob], running: Bool)
+    /// To `limits`.
+    case limits(LimitsDocument)
     /// To `subscribe`.
     case subscribed([JobDocument])
+    /// To `watch`.
+    case watched(WatchedDocument)
     /// To `counts`.
     case counts(CountsDocument)
+    /// To `check`.
+    case checked([Finding], damaged: Bool)
+    /// To `exportResumeData`.
+    case resumeData(ResumeData)
+    /// To `configuration`.
+    case configuration([SettingDocument])
     /// To `attach`, `attachAll`, `handOver`.
     case done
 }
@@ -181,6 +206,8 @@ public enum ControlNotification: Codable, Sendable, Equatable {
     case event(EventDocument, job: JobDocument?)
     /// Where running jobs stand.
     case progress([ProgressDocument])
+    /// Something has changed since the last answer to `watch`; told once until it is asked again.
+    case changed
     /// The client read too slowly, and events were left out; another `subscribe` tells how things stand.
     case overrun
 }

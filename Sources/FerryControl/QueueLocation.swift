@@ -31,7 +31,8 @@ public struct QueueLocation: Sendable, Equatable {
     ///
     /// The state folder is `--state-dir`, else `FERRY_STATE_DIR`, else `$XDG_STATE_HOME/ferry`, else
     /// `~/.local/state/ferry`; a folder that was named has its socket inside, else the socket is in
-    /// `$XDG_RUNTIME_DIR/ferry` if there is such a variable. Empty variables count as not set, and so do relative
+    /// `$XDG_RUNTIME_DIR/ferry` if there is such a variable. Without it, as in a job of cron, a service that a
+    /// session or the user's systemd has started is still found by its socket. Empty variables count as not set, and so do relative
     /// XDG ones (XDG Base Directory Specification).
     ///
     /// - Parameters:
@@ -39,6 +40,7 @@ public struct QueueLocation: Sendable, Equatable {
     ///   - system: `--system`; wins over the environment.
     ///   - environment: The variables of the process.
     ///   - currentDirectory: Absolute.
+    ///   - runtimeDirectory: Looked at where there is no `XDG_RUNTIME_DIR`; nil is `/run/user` (pam_systemd(8)).
     /// - Returns: The place; nothing was made there.
     /// - Throws: `usage` if both options are given, a value is empty, no home is known, or the socket's path is
     ///   too long.
@@ -46,7 +48,8 @@ public struct QueueLocation: Sendable, Equatable {
         stateDirectory: String?,
         system: Bool,
         environment: [String: String],
-        currentDirectory: String
+        currentDirectory: String,
+        runtimeDirectory: String? = nil
     ) throws(FerryError) -> QueueLocation {
         if system {
             guard stateDirectory == nil else { throw .usage("--system and --state-dir exclude each other") }
@@ -68,10 +71,17 @@ public struct QueueLocation: Sendable, Equatable {
             folder = self.join(self.clean(try self.home(environment)), ".local/state/ferry")
         }
         guard let runtime = self.absolute("XDG_RUNTIME_DIR", environment) else {
+            let usual = self.join(runtimeDirectory ?? "/run/user/\(getuid())", "ferry/control.sock")
+            if self.isOwnSocket(usual) { return try QueueLocation(stateDirectory: folder, socketPath: usual) }
             return try QueueLocation(stateDirectory: folder, socketPath: self.join(folder, "control.sock"))
         }
         let socket = self.join(self.clean(runtime), "ferry/control.sock")
         return try QueueLocation(stateDirectory: folder, socketPath: socket)
+    }
+
+    private static func isOwnSocket(_ path: String) -> Bool {
+        var info = stat()
+        return lstat(path, &info) == 0 && info.st_mode & S_IFMT == S_IFSOCK && info.st_uid == getuid()
     }
 
     private static func value(_ name: String, _ environment: [String: String]) -> String? {

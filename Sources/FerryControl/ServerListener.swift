@@ -14,7 +14,7 @@ final class ServerListener: Sendable {
     /// Binds the path, in a folder that is made if it is missing, and listens.
     init(_ location: QueueLocation) throws(FerryError) {
         self.path = location.socketPath
-        try Self.makeFolder(of: location.socketPath)
+        try Self.makeFolder(of: location.socketPath, mode: location.isSystem ? 0o750 : 0o700)
         try Self.removeStale(location.socketPath)
         let descriptor = UnixSocket.make()
         guard descriptor >= 0 else { throw Self.error(location.socketPath, errno) }
@@ -54,10 +54,10 @@ final class ServerListener: Sendable {
         }
     }
 
-    private static func makeFolder(of path: String) throws(FerryError) {
+    private static func makeFolder(of path: String, mode: mode_t) throws(FerryError) {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return }
         let folder = String(path[..<slash])
-        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+        guard mkdir(folder, mode) == 0 || errno == EEXIST else {
             throw FerryError(
                 .localIO,
                 "cannot make the folder \(folder) for the control socket: \(SystemFailure.words(errno))",

@@ -217,12 +217,13 @@ struct ServerLoop {
         close(descriptor)
     }
 
-    /// Whether the peer is our user or root; who may use the machine's socket, its mode says (unix(7)).
+    /// Whether the peer may use this queue.
     private func admits(_ descriptor: Int32) -> Bool {
-        if self.server.location.isSystem { return true }
-        var peer: (pid: pid_t, uid: uid_t, gid: gid_t) = (0, 0, 0)
-        guard ferry_peer_credentials(descriptor, &peer.pid, &peer.uid, &peer.gid) == 0 else { return false }
-        return peer.uid == geteuid() || peer.uid == 0
+        PeerCredentials(of: descriptor)?.mayUse(
+            isSystem: self.server.location.isSystem,
+            owner: geteuid(),
+            ownerGroup: getegid()
+        ) ?? false
     }
 
     /// Acts on what poll(2) reported.

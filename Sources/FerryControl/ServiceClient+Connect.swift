@@ -31,6 +31,22 @@ extension ServiceClient {
     }
 }
 
+extension ServiceClient {
+    /// Connects to the service of a queue if one listens; never starts one.
+    ///
+    /// - Returns: A connection that is ready for requests; nil if there is no service.
+    /// - Throws: What ``connect(_:start:launcher:)`` throws otherwise.
+    public static func connectIfThere(_ location: QueueLocation) throws(FerryError) -> ServiceClient? {
+        let connector = Connector(
+            location: location,
+            start: .never,
+            launcher: .standard,
+            patience: .seconds(10)
+        )
+        return try connector.connectIfThere()
+    }
+}
+
 /// The loop that ``ServiceClient/connect(_:start:launcher:)`` runs.
 struct Connector {
     let location: QueueLocation
@@ -48,6 +64,12 @@ struct Connector {
         case absent
         /// Somebody listens who does not greet: it stops, or its queue is full.
         case leaving
+    }
+
+    /// One try; nobody there, or somebody who leaves, is nil.
+    func connectIfThere() throws(FerryError) -> ServiceClient? {
+        if case .connected(let client) = try self.attempt() { return client }
+        return nil
     }
 
     func connect() throws(FerryError) -> ServiceClient {
@@ -87,8 +109,8 @@ struct Connector {
     private var absence: FerryError {
         if self.location.isSystem {
             return .noService(
-                "the machine's service is not running; start it with `systemctl start ferryd`, or install it with "
-                    + "`ferry service install --system`"
+                "the machine's service is not running; 'systemctl start ferryd' starts it, and "
+                    + "'ferry service install --system' installs it"
             )
         }
         return .noService("no service is running for the queue in \(self.location.stateDirectory)")
@@ -103,6 +125,11 @@ struct Connector {
         case 0: break
         case ENOENT, ECONNREFUSED: return .absent
         case EAGAIN: return .leaving
+        case EACCES where self.location.isSystem:
+            throw .noService(
+                "the machine's queue is for root and the members of group ferry; as root, 'usermod -aG ferry USER' "
+                    + "makes one, who then has to log in anew"
+            )
         case let number:
             let words = SystemFailure.words(number)
             throw .noService("cannot connect to the service at \(self.location.socketPath): \(words)")

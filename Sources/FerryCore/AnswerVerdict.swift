@@ -10,6 +10,10 @@ public enum RestartReason: String, Hashable, Sendable {
     case encoded
     /// The part that came ends before the first byte that was asked for.
     case tooShort = "too-short"
+    /// The object is again the one of an older partial, which is gone on with.
+    case changedBack = "changed-back"
+    /// The partial is not what was written: another program has changed, cut or replaced it.
+    case partialChanged = "partial-changed"
 }
 
 /// What the head of an answer to a GET means for the bytes that are there and those that follow.

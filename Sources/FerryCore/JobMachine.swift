@@ -53,6 +53,8 @@ public enum JobEvent: Hashable, Sendable {
     case retry
     /// What it waited for is there.
     case due
+    /// A person wants it to begin no earlier than then.
+    case schedule(Timestamp)
     /// Its `--deadline` has passed.
     case deadlinePassed
     /// A job that it comes after failed.
@@ -125,6 +127,7 @@ public struct JobMachine: Sendable {
         case .cancel: self.cancel()
         case .retry: self.retry()
         case .due: self.becomeDue()
+        case .schedule(let time): self.postpone(until: time)
         case .deadlinePassed: self.passDeadline()
         case .dependencyFailed: self.failDependency()
         }
@@ -201,6 +204,18 @@ public struct JobMachine: Sendable {
         switch self.status.state {
         case .waiting: self.move(to: JobStatus(state: .queued), [])
         case .queued, .running, .paused, .failed, .completed, .cancelled: .unchanged
+        }
+    }
+
+    /// A paused or failed job stays as it is; one that is resumed or tried again can be postponed then.
+    private mutating func postpone(until time: Timestamp) -> JobOutcome {
+        let waiting = JobStatus(state: .waiting, waitReason: .schedule, retryAt: time)
+        switch self.status.state {
+        case .queued: return self.move(to: waiting, [])
+        case .running: return self.move(to: waiting, [.stopTransfer])
+        case .waiting: return self.status == waiting ? .unchanged : self.move(to: waiting, [])
+        case .paused, .failed: return .unchanged
+        case .completed, .cancelled: return .refused
         }
     }
 

@@ -86,6 +86,10 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var compressed: Bool
     /// `--remote-time`: gives the file the server's date.
     public var remoteTime: Bool
+    /// `--not-before`: the job waits until then.
+    public var notBefore: Timestamp?
+    /// `-d`: a folder that is missing is made, by the service in the machine's queue.
+    public var createsDirectory: Bool?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
 
@@ -109,6 +113,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         sizeLimitBytes: Int64? = nil,
         compressed: Bool = false,
         remoteTime: Bool = false,
+        notBefore: Timestamp? = nil,
         upload: UploadOrder? = nil
     ) {
         self.kind = kind
@@ -129,6 +134,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.sizeLimitBytes = sizeLimitBytes
         self.compressed = compressed
         self.remoteTime = remoteTime
+        self.notBefore = notBefore
         self.upload = upload
     }
 }

@@ -117,3 +117,18 @@ extension AttemptDocument {
         }
     }
 }
+
+extension AddedJob {
+    /// The document of an accepted job.
+    init(_ added: Engine.Added) {
+        let outcome: Outcome =
+            switch added.outcome {
+            case .new: .new
+            case .same: .same
+            case .resumed: .resumed
+            case .alreadyComplete: .alreadyComplete
+            case .skipped: .skipped
+            }
+        self.init(outcome: outcome, job: added.job.map { JobDocument($0) }, note: added.note)
+    }
+}

@@ -25,7 +25,23 @@ public enum FerryService {
             status = options.statusDescriptor
             if options.wantsHelp { self.print(ServiceOptions.help) }
             if options.wantsVersion { self.print("ferryd \(ferryVersion)\n") }
-            if !options.wantsHelp && !options.wantsVersion { try self.serve(options) }
+            if options.wantsManual { self.print(ServiceManual.text) }
+            if options.wantsHelp || options.wantsVersion || options.wantsManual {
+                exit(ExitStatus.success.rawValue)
+            }
+            if let digest = options.digest {
+                self.print(try DigestCommand.run(digest.algorithm, path: digest.path))
+            } else if options.wantsCheck || options.wantsRepair {
+                umask(0o077)
+                let location = try Self.location(options, Self.environment())
+                let (text, result) = try CheckCommand.run(location, options)
+                self.print(text)
+                exit(result.rawValue)
+            } else if options.printsConfiguration {
+                try self.printConfiguration(options)
+            } else {
+                try self.serve(options)
+            }
             exit(ExitStatus.success.rawValue)
         } catch {
             self.report(error, to: status)
@@ -34,7 +50,27 @@ public enum FerryService {
     }
 
     private static func print(_ text: String) {
-        _ = text.withCString { write(1, $0, strlen($0)) }  // nothing can be done about a closed output
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }  // nothing can be done about a closed output
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// `ferryd --print-config`, which is `ferry config`.
+    private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
+        let environment = Self.environment()
+        let location = try Self.location(options, environment)
+        let report = ConfigurationReport(
+            configuration: try Configuration.load(environment: environment),
+            files: Configuration.paths(environment),
+            service: ConfigurationReport.Service.ask(location)
+        )
+        self.print(options.json ? report.json : report.text)
+        if !options.json, let note = report.note {
+            _ = "ferry: \(note)\n".withCString { write(2, $0, strlen($0)) }
+        }
     }
 
     /// Tells why the service could not start: on the status descriptor, else on standard error.
@@ -65,28 +101,52 @@ public enum FerryService {
         umask(0o077)
         setlocale(LC_CTYPE, "C.UTF-8")  // libcurl converts international host names by it
 
+        if options.system, geteuid() == 0 {
+            throw FerryError(
+                .noService,
+                "the machine's queue belongs to user ferry, and files must not be root's; 'systemctl start ferryd' "
+                    + "starts its service, and so does 'runuser -u ferry -- ferryd --system'",
+                exitStatus: .failed
+            )
+        }
         let environment = Self.environment()
+        // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
+        let manager = ManagerVariables.take(environment)
+        ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
         let folder = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
-            : ServiceLog(journal: environment["JOURNAL_STREAM"] != nil)
+            : ServiceLog(journal: manager.isJournal)
+        let notify = NotifySocket(options.onDemand ? nil : manager.notifySocket)
+        let watch = StartWatch(notify: notify, log: log, signals: signalDescriptor)
         do throws(FerryError) {
-            let configuration = try Configuration.load(environment: environment)
+            var configuration = try Configuration.load(environment: environment)
+            configuration.allow(options.limits)
             let life = try ServiceLife(
                 location: location,
                 configuration: configuration,
                 onDemand: options.onDemand,
-                crashPoint: environment["FERRY_CRASH_POINT"],
+                environment: environment,
+                notify: notify,
                 log: log,
                 wake: { ferry_eventfd_signal(wakeDescriptor) }
             )
             try life.start()
+            let hasToReload = watch.end()
+            life.ready()
             Self.ready(options.statusDescriptor)
-            life.serve(signals: signalDescriptor, wake: wakeDescriptor, linger: Self.linger)
+            if hasToReload { life.reload() }
+            life.serve(
+                signals: signalDescriptor,
+                wake: wakeDescriptor,
+                linger: Self.linger,
+                watchdog: options.onDemand ? nil : manager.watchdog
+            )
             life.stop()
         } catch {
+            _ = watch.end()  // the process ends anyway
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }
@@ -103,12 +163,16 @@ public enum FerryService {
         }
         let location = try QueueLocation.resolve(
             stateDirectory: options.stateDirectory,
-            system: false,
+            system: options.system,
             environment: environment,
             currentDirectory: here ?? "/"
         )
         guard let socket = options.socketPath else { return location }
-        return try QueueLocation(stateDirectory: location.stateDirectory, socketPath: socket)
+        return try QueueLocation(
+            stateDirectory: location.stateDirectory,
+            socketPath: socket,
+            isSystem: location.isSystem
+        )
     }
 
     /// Takes the queue; a daemon asks a service on demand to give it over.

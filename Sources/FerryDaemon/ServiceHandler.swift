@@ -1,3 +1,4 @@
+import Dispatch
 import FerryControl
 import FerryCore
 import FerryEngine
@@ -8,11 +9,15 @@ struct ServiceHandler: ControlHandler {
     let engine: Engine
     let subscriptions: Subscriptions
     let onDemand: Bool
+    /// The queue that is served.
+    let location: QueueLocation
+    /// The configuration as it was read last.
+    let configuration: @Sendable () -> Configuration
     /// Called when the number of clients changes, or the service is asked to end (`true`).
     let clientsChanged: @Sendable (_ endNow: Bool) -> Void
 
     /// How long ended jobs are listed without `--all`.
-    private static let recent = Duration.seconds(86_400)
+    static let recent = Duration.seconds(86_400)
 
     func clientJoined(_ client: ClientID) async {
         self.clientsChanged(false)
@@ -55,8 +60,16 @@ struct ServiceHandler: ControlHandler {
             )
         case .steer(let action, let selector, let keepPartial):
             return try await self.steer(action, selector, keepPartial: keepPartial)
+        case .set(let selector, let changes):
+            let steered = try await self.engine.set(changes, try await self.selected(selector, for: nil))
+            return await self.answer(steered)
+        case .limits(let changes):
+            return .limits(try await self.limits(changes))
         case .attach(let jobs):
-            _ = try await self.jobs(jobs)
+            try Self.check(
+                jobs,
+                found: jobs.isEmpty ? [] : try await self.engine.select(JobFilter(jobs: jobs))
+            )
             await self.engine.attach(key, jobs: jobs)
             return .done
         case .attachAll:
@@ -72,14 +85,41 @@ struct ServiceHandler: ControlHandler {
                     try await self.engine.jobs(JobFilter(states: JobState.allCases.filter { !$0.isEnded }))
                 }
             return .subscribed(snapshots.map { JobDocument($0) })
+        case .watch(let query):
+            return .watched(try await self.watch(query, client))
         case .counts:
             return .counts(try await self.counts())
+        case .configuration:
+            return .configuration(
+                self.configuration().documents(effective: await self.engine.configuration)
+            )
         case .handOver:
             guard self.onDemand else {
                 throw FerryError(.busy, "a daemon serves this queue already", exitStatus: .noService)
             }
             self.clientsChanged(true)
             return .done
+        case .check:
+            return await self.check()
+        case .exportResumeData(let id):
+            return .resumeData(try await self.engine.resumeData(of: id))
+        case .importResumeData(let document, let request, let beside):
+            let added = try await self.engine.importResumeData(document, request, beside: beside)
+            await self.engine.runAdded()
+            return .added([AddedJob(added)], running: await self.engine.runsAll)
+        }
+    }
+
+    /// Looks at what the service keeps on disk, on a thread of its own.
+    private func check() async -> ControlResponse {
+        let running = Set(await self.engine.progress().map(\.id))
+        let location = self.location
+        return await withCheckedContinuation { continuation in
+            DispatchQueue(label: "ferry.check").async {
+                var check = StateCheck(location, running: running, now: EngineTime.real.now())
+                check.run()
+                continuation.resume(returning: .checked(check.findings, damaged: check.isDamaged))
+            }
         }
     }
 
@@ -97,18 +137,7 @@ struct ServiceHandler: ControlHandler {
         } else {
             await self.engine.runAdded()
         }
-        let answers = added.map { item in
-            let outcome: AddedJob.Outcome =
-                switch item.outcome {
-                case .new: .new
-                case .same: .same
-                case .resumed: .resumed
-                case .alreadyComplete: .alreadyComplete
-                case .skipped: .skipped
-                }
-            return AddedJob(outcome: outcome, job: item.job.map { JobDocument($0) }, note: item.note)
-        }
-        return .added(answers, running: await self.engine.runsAll)
+        return .added(added.map { AddedJob($0) }, running: await self.engine.runsAll)
     }
 
     private func list(_ selector: Selector, host: String?, limit: Int?, includeOld: Bool) async throws
@@ -139,21 +168,27 @@ struct ServiceHandler: ControlHandler {
             case .retry: .retry
             case .remove: .remove
             }
-        var steered: [SteeredJob] = []
-        for id in try await self.selected(selector, for: action) {
-            let result = try await self.engine.steer(steering, id)
-            steered.append(SteeredJob(id: result.id, state: result.state, error: result.error))
-        }
-        await self.engine.runSteered()
-        return .steered(steered, running: await self.engine.runsAll)
+        let ids = try await self.selected(selector, for: action)
+        return await self.answer(try await self.engine.steer(steering, ids))
     }
 
-    /// The jobs that are meant: those named, and for `--state`, `--group`, `--all` those that the action fits.
-    private func selected(_ selector: Selector, for action: SteerAction) async throws -> [JobID] {
-        var ids = selector.jobs
-        guard selector.all || !selector.states.isEmpty || !selector.groups.isEmpty else { return ids }
+    private func answer(_ steered: [Engine.Steered]) async -> ControlResponse {
+        await self.engine.runSteered()
+        return .steered(
+            steered.map { SteeredJob(id: $0.id, state: $0.state, error: $0.error) },
+            running: await self.engine.runsAll
+        )
+    }
+
+    /// The jobs that are meant: those named, and for `--state`, `--group`, `--all` those that the action fits;
+    /// nil is `set`.
+    private func selected(_ selector: Selector, for action: SteerAction?) async throws -> [JobID] {
+        guard selector.all || !selector.states.isEmpty || !selector.groups.isEmpty else {
+            return selector.jobs
+        }
         let fitting: [JobState] =
             switch action {
+            case nil: [.queued, .running, .waiting, .paused]
             case .pause: [.queued, .running, .waiting]
             case .resume: [.paused]
             case .cancel: [.queued, .running, .waiting, .paused, .failed]
@@ -164,20 +199,49 @@ struct ServiceHandler: ControlHandler {
             states: selector.states.isEmpty ? fitting : selector.states,
             groups: selector.groups
         )
-        for snapshot in try await self.engine.jobs(filter) where !ids.contains(snapshot.job.id) {
-            ids.append(snapshot.job.id)
+        let named = Set(selector.jobs)
+        return selector.jobs + (try await self.engine.select(filter)).filter { !named.contains($0) }
+    }
+
+    private func limits(_ changes: [LimitChange]) async throws -> LimitsDocument {
+        let wanted = try changes.compactMap { change -> Engine.LimitChange? in
+            guard let running = change.running else { return nil }
+            let host = try change.host.map { text -> HostPattern in
+                guard let host = HostPattern(text) else { throw FerryError.usage("'\(text)' is no host") }
+                return host
+            }
+            switch running {
+            case .set(let number): return Engine.LimitChange(host: host, running: number)
+            case .configured: return Engine.LimitChange(host: host, running: nil)
+            }
         }
-        return ids
+        if !wanted.isEmpty { try await self.engine.change(wanted) }
+        let live = await self.engine.limits
+        let configuration = await self.engine.configuration
+        return LimitsDocument(
+            running: configuration.running,
+            runningIsLive: live.running != nil,
+            perHost: configuration.perHost,
+            hosts: configuration.hosts.keys.sorted().compactMap { host in
+                configuration.hosts[host]?.perHost.map {
+                    HostLimitDocument(host: host, running: $0, runningIsLive: live.hosts[host] != nil)
+                }
+            }
+        )
     }
 
     /// Jobs by number; all of them must exist.
     private func jobs(_ ids: [JobID]) async throws -> [Engine.Snapshot] {
         let found = ids.isEmpty ? [] : try await self.engine.jobs(JobFilter(jobs: ids))
-        let known = Set(found.map(\.job.id))
+        try Self.check(ids, found: found.map(\.job.id))
+        return found
+    }
+
+    private static func check(_ ids: [JobID], found: [JobID]) throws {
+        let known = Set(found)
         if let missing = ids.first(where: { !known.contains($0) }) {
             throw FerryError(.unknownJob, "there is no job \(missing)", exitStatus: .failed)
         }
-        return found
     }
 
     private func job(_ id: JobID) async throws -> Engine.Snapshot {

@@ -18,6 +18,12 @@ final class ServiceLife: Sendable {
     private let log: ServiceLog
     private let onDemand: Bool
     private let hasToEnd: EndFlag
+    private let environment: [String: String]
+    private let notify: NotifySocket
+    private let statusLine: StatusLine
+    private let configuration: SettledConfiguration
+    /// How often old history is looked for.
+    private static let trimInterval = Duration.seconds(86_400)
 
     /// Opens the database and binds the socket; nothing runs yet.
     ///
@@ -26,12 +32,15 @@ final class ServiceLife: Sendable {
         location: QueueLocation,
         configuration: Configuration,
         onDemand: Bool,
-        crashPoint: String?,
+        environment: [String: String],
+        notify: NotifySocket,
         log: ServiceLog,
         wake: @escaping @Sendable () -> Void
     ) throws(FerryError) {
         let subscriptions = Subscriptions()
         let hasToEnd = EndFlag()
+        let settled = SettledConfiguration(configuration)
+        let news = NewsFlag()
         self.store = try JobStore(directory: location.stateDirectory)
         self.loop = try NetworkLoop(userAgent: "ferry/\(ferryVersion)")
         self.engine = Engine(
@@ -39,14 +48,17 @@ final class ServiceLife: Sendable {
             loop: self.loop,
             configuration: configuration.engine,
             mode: onDemand ? .attached : .all,
-            crashPoint: crashPoint,
+            crashPoint: environment["FERRY_CRASH_POINT"],
             boardPath: location.stateDirectory + "/board",
             spool: location.stateDirectory + "/" + SpoolName.folder,
             observer: { changes in
                 for change in changes { Self.record(change, in: log) }
                 subscriptions.publish(changes)
+                if !changes.isEmpty { news.raise() }
             }
         )
+        let statusLine = StatusLine(notify, self.engine)
+        if notify.isUsed { news.connect { Task { await statusLine.changed() } } }
         self.server = try ControlServer(
             location: location,
             hello: Hello(
@@ -60,6 +72,8 @@ final class ServiceLife: Sendable {
                 engine: self.engine,
                 subscriptions: subscriptions,
                 onDemand: onDemand,
+                location: location,
+                configuration: { settled.value },
                 clientsChanged: { endNow in
                     if endNow { hasToEnd.raise() }
                     wake()
@@ -71,6 +85,10 @@ final class ServiceLife: Sendable {
         self.log = log
         self.onDemand = onDemand
         self.hasToEnd = hasToEnd
+        self.environment = environment
+        self.notify = notify
+        self.statusLine = statusLine
+        self.configuration = settled
     }
 
     /// Takes up what is in the database and begins to serve.
@@ -86,6 +104,12 @@ final class ServiceLife: Sendable {
         }
         if let failed = failure.withLock({ $0 }) { throw failed }
         self.server.start()
+    }
+
+    /// Tells that everything is in place.
+    func ready() {
+        let (notify, statusLine) = (self.notify, self.statusLine)
+        if notify.isUsed { Self.wait { notify.send(.ready(status: await statusLine.text())) } }
         self.log.write(
             .info,
             [
@@ -93,20 +117,38 @@ final class ServiceLife: Sendable {
                 "on_demand": "\(self.onDemand)",
             ]
         )
+        self.warnOfDescriptors()
     }
 
     /// Waits until a signal, the hand-over or the end of the last client says that it is over.
     ///
-    /// A service on demand stays `linger` milliseconds without clients.
-    func serve(signals: Int32, wake: Int32, linger: Int32) {
+    /// A service on demand stays `linger` milliseconds without clients. A watchdog is fed twice in its time.
+    func serve(signals: Int32, wake: Int32, linger: Int32, watchdog: Duration?) {
+        let health = HealthCheck(
+            HealthCheck.parts(
+                self.engine,
+                self.loop,
+                self.store,
+                HangPoint(self.environment["FERRY_HANG_POINT"])
+            )
+        ) { [notify] in notify.send(.watchdog) }
+        var checks = Alarm(every: watchdog.map { $0 / 2 })
+        var trims = Alarm(every: Self.trimInterval)
         while true {
+            if trims.goesOff() { self.trimHistory() }
+            if checks.goesOff() { self.check(health) }
             let isIdle = self.onDemand && self.server.clientCount == 0
             var descriptors = [
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
             ]
-            let count = poll(&descriptors, nfds_t(descriptors.count), isIdle ? linger : -1)
-            if count == 0, self.server.clientCount == 0 { return }
+            let limit = isIdle ? linger : Int32.max
+            let count = poll(
+                &descriptors,
+                nfds_t(descriptors.count),
+                min(limit, checks.milliseconds, trims.milliseconds)
+            )
+            if count == 0, isIdle, self.server.clientCount == 0 { return }
             if descriptors[1].revents != 0 {
                 ferry_eventfd_clear(wake)
                 if self.hasToEnd.isRaised { return }
@@ -114,6 +156,8 @@ final class ServiceLife: Sendable {
             if descriptors[0].revents != 0 {
                 switch ferry_signalfd_read(signals) {
                 case SIGTERM, SIGINT: return
+                case SIGHUP: self.reload()
+                case SIGUSR1: self.logState()
                 default: break
                 }
             }
@@ -122,15 +166,111 @@ final class ServiceLife: Sendable {
 
     /// Stops in the order that loses nothing: transfers, then clients, then the database.
     func stop() {
+        let statusLine = self.statusLine
+        Task { await statusLine.end() }
+        self.notify.send(.stopping)
         self.log.write(.info, ["event": "stopping"])
+        StopGuard.arm(self.log)
         let (engine, loop) = (self.engine, self.loop)
         Self.wait {
-            await engine.stop()
+            await engine.stop(syncingFor: StopGuard.syncing)
             await loop.stop()
         }
         self.server.stop()
         self.store.close()
         self.log.write(.info, ["event": "stopped"])
+    }
+
+    // MARK: Signals and timers
+
+    /// Reads the configuration again; a broken one changes nothing.
+    func reload() {
+        self.notify.send(.reloading(atMicroseconds: EngineTime.real.monotonic().microseconds))
+        do throws(FerryError) {
+            let new = try Configuration.load(environment: self.environment)
+            let old = self.configuration.replace(by: new)
+            for change in new.changes(from: old) {
+                self.log.write(
+                    .info,
+                    [
+                        "event": "setting", "key": change.key, "old": change.old.description,
+                        "new": change.new.description,
+                    ]
+                )
+            }
+            for (key, variable) in new.outweighed(since: old) {
+                self.log.write(
+                    .warning,
+                    [
+                        "event": "setting", "key": key,
+                        "message": "not changed: the variable \(variable) of the service outweighs the files",
+                    ]
+                )
+            }
+            self.log.write(.info, ["event": "reloaded"])
+            self.warnOfDescriptors()
+        } catch {
+            self.log.write(
+                .error,
+                ["event": "reload-failed", "message": "\(error.message); nothing is changed"]
+            )
+        }
+        let (engine, configuration, notify, statusLine) =
+            (self.engine, self.configuration, self.notify, self.statusLine)
+        Task(priority: .medium) {
+            await engine.reconfigure(configuration.value.engine)
+            if notify.isUsed { notify.send(.ready(status: await statusLine.text())) }
+        }
+        self.trimHistory()
+    }
+
+    private func logState() {
+        let (engine, log) = (self.engine, self.log)
+        let (clients, connections) = (self.server.clientCount, self.loop.exchangeCount)
+        Task(priority: .medium) {
+            StateReport.write(
+                to: log,
+                counts: (try? await engine.counts()) ?? [:],  // a database that refuses is told elsewhere
+                running: await engine.progress(),
+                clients: clients,
+                connections: connections
+            )
+        }
+    }
+
+    private func check(_ health: HealthCheck) {
+        for part in health.ask() {
+            self.log.write(
+                .warning,
+                ["event": "watchdog", "part": part.rawValue, "message": "it has not answered in time"]
+            )
+        }
+    }
+
+    private func trimHistory() {
+        let (engine, log) = (self.engine, self.log)
+        Task(priority: .medium) {
+            do {
+                let count = try await engine.trimHistory()
+                if count > 0 { log.write(.info, ["event": "trimmed", "jobs": "\(count)"]) }
+            } catch {
+                log.write(.warning, ["event": "trim-failed", "message": error.asFerryError.message])
+            }
+        }
+    }
+
+    private func warnOfDescriptors() {
+        let running = self.configuration.value.engine.running
+        let (needed, limit) = (ProcessUse.descriptorsNeeded(running: running), ProcessUse.descriptorLimit)
+        guard limit.soft < needed else { return }
+        self.log.write(
+            .warning,
+            [
+                "event": "descriptors", "limit": "\(limit.soft)", "needed": "\(needed)",
+                "message":
+                    "limits.running is more than the limit of open files allows (ulimit -Hn, LimitNOFILE)",
+            ]
+        )
     }
 
     private static func record(_ change: JobChange, in log: ServiceLog) {
@@ -147,9 +287,12 @@ final class ServiceLife: Sendable {
     }
 
     /// Runs async work to its end on this thread, which is not one of the pool's.
+    ///
+    /// Without a word on priority a task of the main thread, and all that come of it, would ask for threads of a
+    /// higher one, which are root's alone to have: Dispatch would complain of that on standard error.
     private static func wait(_ work: @escaping @Sendable () async -> Void) {
         let done = DispatchSemaphore(value: 0)
-        Task {
+        Task(priority: .medium) {
             await work()
             done.signal()
         }
@@ -166,4 +309,73 @@ final class EndFlag: Sendable {
 
     /// Says so.
     func raise() { self.flag.store(true, ordering: .releasing) }
+}
+
+/// The configuration that was read last.
+final class SettledConfiguration: Sendable {
+    private let state: Mutex<Configuration>
+
+    init(_ configuration: Configuration) {
+        self.state = Mutex(configuration)
+    }
+
+    /// What it is.
+    var value: Configuration { self.state.withLock { $0 } }
+
+    /// Puts another one in its place, and gives the one before.
+    func replace(by new: Configuration) -> Configuration {
+        self.state.withLock { state in
+            defer { state = new }
+            return state
+        }
+    }
+}
+
+/// Calls one listener, which may come later, whenever it is raised.
+final class NewsFlag: Sendable {
+    private let listener = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// Names the listener.
+    func connect(_ listener: @escaping @Sendable () -> Void) {
+        self.listener.withLock { $0 = listener }
+    }
+
+    /// Calls it.
+    func raise() {
+        self.listener.withLock { $0 }?()
+    }
+}
+
+/// Something to do now and then every so often, on a thread that waits in poll(2).
+struct Alarm {
+    private let period: Duration?
+    private var next: ContinuousClock.Instant
+
+    /// Due now, and once in each period; never if that is nil.
+    init(every period: Duration?) {
+        self.period = period
+        self.next = ContinuousClock.now
+    }
+
+    /// Whether it is to be done now; then the next time is a period from now.
+    mutating func goesOff() -> Bool {
+        guard let period, ContinuousClock.now >= self.next else { return false }
+        self.next = ContinuousClock.now + period
+        return true
+    }
+
+    /// Milliseconds to the next time, for poll(2).
+    var milliseconds: Int32 {
+        guard self.period != nil else { return .max }
+        let (seconds, attoseconds) = (self.next - ContinuousClock.now).components
+        return Int32(clamping: max(0, seconds * 1_000 + attoseconds / 1_000_000_000_000_000 + 1))
+    }
+}
+
+extension Duration {
+    /// Microseconds, rounded down.
+    fileprivate var microseconds: Int64 {
+        let (seconds, attoseconds) = self.components
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
 }

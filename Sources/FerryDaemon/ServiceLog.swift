@@ -5,8 +5,8 @@ import Synchronization
 
 /// The service's log: one line an event, `key=value`, no secrets.
 ///
-/// A daemon writes to standard error, for journald with its level in front (sd-daemon(3)); a service on demand
-/// writes to `ferryd.log` in the state folder.
+/// A daemon writes to standard error, for journald with its level in front (sd-daemon(3)), which `systemd` takes
+/// for the line's own; a service on demand writes to `ferryd.log` in the state folder.
 final class ServiceLog: Sendable {
     /// Syslog's levels that are used.
     enum Level: Int, Sendable {

@@ -8,110 +8,97 @@ struct Setting: Sendable {
     let section: String
     /// The key.
     let name: String
-    /// Sets the value; gives what it must be if it is not.
-    let apply: @Sendable (JSONValue, inout EngineConfiguration) -> String?
+    /// What it sets.
+    let value: SettingValue<EngineConfiguration>
+
+    /// `limits.running`.
+    var key: String { "\(self.section).\(self.name)" }
 
     /// `FERRY_LIMITS_RUNNING`.
     var variable: String { "FERRY_\(self.section)_\(self.name)".uppercased() }
 
-    /// Every key that exists.
+    private init(_ section: String, _ name: String, _ value: SettingValue<EngineConfiguration>) {
+        self.section = section
+        self.name = name
+        self.value = value
+    }
+
+    /// Every key that exists, but for those of `hosts`, `auth` and `profiles`, whose names are the user's.
     static let all: [Setting] = [
-        number("limits", "running", 1...1_000) { $1.running = $0 },
-        number("limits", "per_host", 1...1_000) { $1.perHost = $0 },
-        optionalNumber("retry", "attempts", 0...1_000_000) { $1.retry.attempts = $0 },
-        number("retry", "doubtful_attempts", 1...1_000_000) { $1.retry.doubtfulAttempts = $0 },
-        duration("retry", "base") { $1.retry.base = $0 },
-        duration("retry", "cap") { $1.retry.cap = $0 },
-        duration("retry", "retry_after_cap") { $1.retry.retryAfterCap = $0 },
-        optionalDuration("retry", "no_progress") { $1.retry.noProgress = $0 },
-        optionalDuration("retry", "no_progress_foreground") { $1.noProgressForeground = $0 },
-        boolean("transport", "https_only") { $1.transport.httpsOnly = $0 },
-        Setting(section: "transport", name: "tls_minimum") { value, configuration in
-            guard case .string(let text) = value, let minimum = HTTPRequest.TLSMinimum(rawValue: text) else {
-                return "\"1.2\" or \"1.3\""
+        Setting("limits", "running", .number(1...1_000, \.running)),
+        Setting("limits", "per_host", .number(1...1_000, \.perHost)),
+        Setting(
+            "limits",
+            "connections_per_file",
+            .unsupported(only: .number(1), "a whole number from 1 to 16") { value in
+                guard case .number(let number) = value, let whole = Int(exactly: number) else { return false }
+                return (1...16).contains(whole)
             }
-            configuration.tlsMinimum = minimum
-            return nil
-        },
-        Setting(section: "transport", name: "allow_http") { value, configuration in
-            guard case .array(let values) = value else { return "a list of host patterns" }
-            var hosts: [String] = []
-            for case .string(let host) in values where !host.isEmpty { hosts.append(host) }
-            guard hosts.count == values.count else { return "a list of host patterns" }
-            configuration.transport.allowHTTP = hosts
-            return nil
-        },
-        boolean("transport", "allow_local_http") { $1.transport.allowLocalHTTP = $0 },
-        duration("history", "keep") { $1.historyKeep = $0 },
+        ),
+        Setting("limits", "down", Self.rate),
+        Setting("limits", "up", Self.rate),
+        Setting("retry", "attempts", .optional(\.retry.attempts, 0, .number(0...1_000_000, \.value))),
+        Setting("retry", "doubtful_attempts", .number(1...1_000_000, \.retry.doubtfulAttempts)),
+        Setting("retry", "base", .duration(\.retry.base)),
+        Setting("retry", "cap", .duration(\.retry.cap)),
+        Setting("retry", "retry_after_cap", .duration(\.retry.retryAfterCap)),
+        Setting("retry", "no_progress", .optional(\.retry.noProgress, .zero, .duration(\.value))),
+        Setting(
+            "retry",
+            "no_progress_foreground",
+            .optional(\.noProgressForeground, .zero, .duration(\.value))
+        ),
+        Setting("transport", "https_only", .boolean(\.transport.httpsOnly)),
+        Setting("transport", "tls_minimum", .word(\.tlsMinimum)),
+        Setting("transport", "allow_http", .texts("a list of host patterns", \.transport.allowHTTP)),
+        Setting("transport", "allow_local_http", .boolean(\.transport.allowLocalHTTP)),
+        Setting("transport", "http2", .boolean(\.http2)),
+        Setting("history", "keep", .duration(\.historyKeep)),
     ]
 
-    private static func number(
-        _ section: String,
-        _ name: String,
-        _ range: ClosedRange<Int>,
-        _ set: @escaping @Sendable (Int, inout EngineConfiguration) -> Void
-    ) -> Setting {
-        Setting(section: section, name: name) { value, configuration in
-            guard case .number(let number) = value, let whole = Int(exactly: number), range.contains(whole)
-            else {
-                return "a whole number from \(range.lowerBound) to \(range.upperBound)"
+    /// A limit on bytes a second.
+    private static let rate = SettingValue<EngineConfiguration>.unsupported(
+        only: .null,
+        "a rate such as \"10M\", or null"
+    ) { value in
+        if case .string(let text) = value, let rate = ByteCount(text: text) { return rate.bytes > 0 }
+        return false
+    }
+
+    /// The objects whose members have names of the user's choice.
+    static let namedSections = ["hosts", "auth", "profiles"]
+}
+
+/// One key of a member of `hosts`.
+struct HostSetting: Sendable {
+    /// The key.
+    let name: String
+    /// What it sets.
+    let value: SettingValue<HostSettings>
+
+    /// Every key that exists.
+    static let all: [HostSetting] = [
+        HostSetting(name: "per_host", value: .optional(\.perHost, 0, .number(1...1_000, \.value))),
+        HostSetting(name: "http2", value: .optional(\.http2, false, .boolean(\.value))),
+        HostSetting(
+            name: "pins",
+            value: .unsupported(only: .array([]), "a list of pins such as \"sha256//…\"") { value in
+                SettingValue<HostSettings>.texts(value)?.allSatisfy { $0.hasPrefix("sha256//") } ?? false
             }
-            set(whole, &configuration)
-            return nil
-        }
-    }
-
-    private static func optionalNumber(
-        _ section: String,
-        _ name: String,
-        _ range: ClosedRange<Int>,
-        _ set: @escaping @Sendable (Int?, inout EngineConfiguration) -> Void
-    ) -> Setting {
-        let whole = self.number(section, name, range) { set($0, &$1) }
-        return Setting(section: section, name: name) { value, configuration in
-            guard value == .null else { return whole.apply(value, &configuration).map { "\($0), or null" } }
-            set(nil, &configuration)
-            return nil
-        }
-    }
-
-    private static func boolean(
-        _ section: String,
-        _ name: String,
-        _ set: @escaping @Sendable (Bool, inout EngineConfiguration) -> Void
-    ) -> Setting {
-        Setting(section: section, name: name) { value, configuration in
-            guard case .bool(let flag) = value else { return "true or false" }
-            set(flag, &configuration)
-            return nil
-        }
-    }
-
-    private static func duration(
-        _ section: String,
-        _ name: String,
-        _ set: @escaping @Sendable (Duration, inout EngineConfiguration) -> Void
-    ) -> Setting {
-        Setting(section: section, name: name) { value, configuration in
-            guard case .string(let text) = value, let duration = DurationText.parse(text), duration > .zero
-            else {
-                return "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""
+        ),
+        HostSetting(
+            name: "auth",
+            value: .unsupported(only: .null, "the name of a member of auth, or null") { value in
+                if case .string(let name) = value { return !name.isEmpty }
+                return false
             }
-            set(duration, &configuration)
-            return nil
-        }
-    }
+        ),
+    ]
 
-    private static func optionalDuration(
-        _ section: String,
-        _ name: String,
-        _ set: @escaping @Sendable (Duration?, inout EngineConfiguration) -> Void
-    ) -> Setting {
-        let some = self.duration(section, name) { set($0, &$1) }
-        return Setting(section: section, name: name) { value, configuration in
-            guard value == .null else { return some.apply(value, &configuration).map { "\($0), or null" } }
-            set(nil, &configuration)
-            return nil
-        }
+    /// The name of a host as it is compared: small letters; nil if it is no `name` or `name:port`.
+    static func host(_ text: String) -> String? {
+        let name = text.lowercased()
+        let wrong = name.utf8.contains { $0 <= 32 || $0 == 127 || "/@?#*\"".utf8.contains($0) }
+        return name.isEmpty || wrong ? nil : name
     }
 }

@@ -9,11 +9,21 @@ final class Subscriptions: Sendable {
     private struct Subscription {
         var jobs: Set<JobID>?
         var progress: Bool
+        /// Only events of these groups; empty: of any.
+        var groups: Set<String> = []
+        /// Whether it is enough to say once that something has changed.
+        var hints = false
+        var isStale = false
         var sent: [JobID: ProgressDocument] = [:]
 
         func wants(_ job: JobID?) -> Bool {
             guard let jobs else { return true }
             return job.map { jobs.contains($0) } ?? false
+        }
+
+        func wants(_ change: JobChange) -> Bool {
+            guard self.wants(change.event.job) else { return false }
+            return self.groups.isEmpty || change.job?.group.map { self.groups.contains($0) } ?? false
         }
     }
 
@@ -47,6 +57,17 @@ final class Subscriptions: Sendable {
         }
     }
 
+    /// Sets what a client that looks at the queue is told of.
+    func watch(_ client: ClientID, _ query: WatchQuery, engine: Engine) {
+        self.state.withLock { state in
+            var subscription = Subscription(jobs: query.jobs.isEmpty ? nil : Set(query.jobs), progress: true)
+            subscription.groups = Set(query.groups)
+            subscription.hints = !query.events
+            state.subscriptions[client] = subscription
+            if state.ticker == nil { state.ticker = self.tick(engine) }
+        }
+    }
+
     /// Forgets a client.
     func remove(_ client: ClientID) {
         self.state.withLock { state in
@@ -61,12 +82,19 @@ final class Subscriptions: Sendable {
     func publish(_ changes: [JobChange]) {
         for change in changes {
             let (server, clients) = self.state.withLock { state in
+                var clients: [ClientID] = []
                 for client in state.subscriptions.keys {
                     if let job = change.event.job { state.subscriptions[client]?.sent[job] = nil }
+                    guard let subscription = state.subscriptions[client], subscription.wants(change) else {
+                        continue
+                    }
+                    if subscription.hints {
+                        state.subscriptions[client]?.isStale = true
+                    } else {
+                        clients.append(client)
+                    }
                 }
-                return (
-                    state.server, state.subscriptions.filter { $0.value.wants(change.event.job) }.map(\.key)
-                )
+                return (state.server, clients)
             }
             guard let server, !clients.isEmpty else { continue }
             let job = change.job.map { JobDocument($0, remote: change.remote) }
@@ -90,6 +118,7 @@ final class Subscriptions: Sendable {
     }
 
     private func send(_ progress: [ProgressDocument]) {
+        self.sendHints()
         guard !progress.isEmpty else { return }
         let (server, outgoing) = self.state.withLock { state in
             var outgoing: [(ClientID, [ProgressDocument])] = []
@@ -102,5 +131,15 @@ final class Subscriptions: Sendable {
             return (state.server, outgoing)
         }
         for (client, news) in outgoing { server?.notify(client, .progress(news)) }
+    }
+
+    /// Says that something has changed to those who are to ask for it; a second time only after they did.
+    private func sendHints() {
+        let (server, clients) = self.state.withLock { state in
+            let clients = state.subscriptions.filter { $0.value.isStale }.map(\.key)
+            for client in clients { state.subscriptions[client]?.isStale = false }
+            return (state.server, clients)
+        }
+        server?.notify(clients, .changed)
     }
 }

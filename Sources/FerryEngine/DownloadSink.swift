@@ -25,7 +25,7 @@ final class DownloadSink: BodySink {
 
     private struct State {
         var skip: Int64
-        var durable: Int64
+        var durable: PrefixHash
         var askedAt: Int64
         /// Bytes after those skipped that are there already, and that what comes must equal.
         var overlap: ArraySlice<UInt8>
@@ -55,9 +55,11 @@ final class DownloadSink: BodySink {
         running: RunningJob,
         checkpointWanted: @escaping @Sendable () -> Void
     ) {
-        let offset = writer.takenEnd
+        let durable = writer.written
         self.writer = writer
-        self.state = Mutex(State(skip: skip, durable: offset, askedAt: offset, overlap: overlap[...]))
+        self.state = Mutex(
+            State(skip: skip, durable: durable, askedAt: durable.end, overlap: overlap[...])
+        )
         self.limit = limit
         self.sizeLimit = sizeLimit
         self.running = running
@@ -77,11 +79,13 @@ final class DownloadSink: BodySink {
         }
         self.running.addReceived(Int64(bytes.count))
         self.running.done = taken + Int64(fresh.count)
-        let written = self.writer.writtenEnd
+        let written = self.writer.written.end
         let wantsCheckpoint = self.state.withLock { state in
             state.skip -= Int64(known.skip)
             state.overlap = state.overlap.dropFirst(known.overlap)
-            guard written - max(state.durable, state.askedAt) >= Self.checkpointBytes else { return false }
+            guard written - max(state.durable.end, state.askedAt) >= Self.checkpointBytes else {
+                return false
+            }
             state.askedAt = written
             return true
         }
@@ -98,22 +102,25 @@ final class DownloadSink: BodySink {
     /// One past the last byte taken.
     var takenEnd: Int64 { self.writer.takenEnd }
 
-    /// One past the last byte that the kernel has.
-    var writtenEnd: Int64 { self.writer.writtenEnd }
+    /// What the kernel has by now.
+    var written: PrefixHash { self.writer.written }
 
-    /// Writes all that was taken, unless a write failed before, and tells how far the file is written.
-    func flush() async -> Int64 { await self.writer.flush() }
+    /// What survives a power cut by now.
+    var durable: PrefixHash { self.state.withLock { $0.durable } }
+
+    /// Writes all that was taken, unless a write failed before, and tells what the kernel has.
+    func flush() async -> PrefixHash { await self.writer.flush() }
 
     /// Says that a sync has failed; see ``SegmentWriter/withdrawClaim()``.
     func syncFailed() { self.writer.withdrawClaim() }
 
-    /// Says that everything before `offset` is durable; true if the body now has to be resumed.
-    func setDurable(_ offset: Int64) -> Bool {
-        self.running.durable = offset
+    /// Says what is durable; true if the body now has to be resumed.
+    func setDurable(_ durable: PrefixHash) -> Bool {
+        self.running.durable = durable.end
         let taken = self.writer.takenEnd
         return self.state.withLock { state in
-            state.durable = offset
-            guard state.isPaused, taken - offset < Self.pauseBytes else { return false }
+            state.durable = durable
+            guard state.isPaused, taken - durable.end < Self.pauseBytes else { return false }
             state.isPaused = false
             return true
         }
@@ -125,7 +132,7 @@ final class DownloadSink: BodySink {
         defer { if wantsCheckpoint { self.checkpointWanted() } }
         return self.state.withLock { state -> (skip: Int, overlap: Int)? in
             guard state.failure == nil else { return nil }
-            guard taken - state.durable < Self.pauseBytes else {
+            guard taken - state.durable.end < Self.pauseBytes else {
                 state.isPaused = true
                 wantsCheckpoint = true
                 return nil

@@ -27,10 +27,8 @@ extension DownloadTransfer {
 
     /// What a body has brought.
     struct BodyEnd: Sendable {
-        /// One past the last byte in the file.
-        let end: Int64
-        /// Fields that came after it.
-        let trailers: [ResponseHead.Field]
+        /// The partial with all of the body in it, durable, and what its trailers have told.
+        let partial: PartialFile
         /// Digests of the whole file; none unless it was fetched from its beginning.
         let digests: [DigestAlgorithm: Checksum]
     }
@@ -41,8 +39,13 @@ extension DownloadTransfer {
     /// Lets the body flow into the partial until it ends, with checkpoints.
     ///
     /// Whatever happens, all that was taken is durable and committed when this returns or throws, unless the
-    /// disk itself refuses. The first byte that is not there yet goes to the partial's durable end.
-    func receive(_ exchange: Exchange, into partial: PartialFile, _ plan: BodyPlan) async throws -> BodyEnd {
+    /// disk itself refuses or a stop leaves no time. The first byte that is not there yet goes to the partial's
+    /// durable end.
+    ///
+    /// - Throws: ``PartialChanged`` if the partial does not end as it did, besides all that ends an attempt.
+    func receive(_ answer: Answer, into known: PartialFile, _ plan: BodyPlan) async throws -> BodyEnd {
+        let exchange = answer.exchange
+        var partial = known
         let (ticks, tick) = AsyncStream.makeStream(of: Checkpoint.self, bufferingPolicy: .bufferingNewest(1))
         let offset = partial.durable
         let hasher: Hasher?
@@ -50,7 +53,7 @@ extension DownloadTransfer {
         do {
             hasher = try self.hasher(for: partial)
             sink = DownloadSink(
-                writer: self.writer(for: partial, hasher, exchange),
+                writer: try await self.writer(for: partial, hasher, exchange),
                 skip: plan.skip,
                 overlap: try await self.lastBytes(plan.overlap, of: partial),
                 limit: plan.expected,
@@ -58,11 +61,11 @@ extension DownloadTransfer {
                 running: self.running,
                 checkpointWanted: { tick.yield(.written) }
             )
+            try await self.save(partial)
         } catch {
             exchange.cancel()
             throw error
         }
-        try await self.unsettle(partial, exchange)
         self.running.phase = .transferring
         self.running.done = offset
         self.running.durable = offset
@@ -76,7 +79,12 @@ extension DownloadTransfer {
             throw error
         }
         self.running.amendLastHop(end)
+        if !end.trailers.isEmpty {
+            partial.add(DigestFields.expected(head: answer.head, trailers: end.trailers))
+            try await self.save(partial)
+        }
         _ = try await self.checkpoint(.taken, sink, partial)
+        partial.prefix = sink.durable
         self.services.crash.reach(.bodyEnded)
         let isWhole = end.code == 0 && sink.failure == nil && sink.takenEnd == plan.expected ?? sink.takenEnd
         if !isWhole { try await self.settle(partial) }
@@ -91,32 +99,29 @@ extension DownloadTransfer {
         guard end.code == 0 else { throw self.failure(end) }
         let taken = sink.takenEnd
         if let expected = plan.expected, taken != expected { throw TransferFailure(.shortBody) }
-        return BodyEnd(end: taken, trailers: end.trailers, digests: await hasher?.finish() ?? [:])
+        return BodyEnd(partial: partial, digests: await hasher?.finish() ?? [:])
     }
 
     /// Records the date of a partial that is left alone for now, so that a later change of it is noticed.
     private func settle(_ partial: PartialFile) async throws {
         let file = partial.file
-        let settled = try await self.services.disk.run {
+        let services = self.services
+        let settled = try await self.services.disk.run { () -> Int64? in
+            guard !services.isTooLateToSync else { return nil }
             try file.sync()  // the date as well: a power cut must not make it look changed
-            return try file.identity().modifiedNanoseconds
+            return try file.identity().changedNanoseconds
         }
-        var record = partial.record
-        record.settledNs = settled
-        try await self.services.store.write { [record] in try $0.save(record) }
+        guard let settled else { return }
+        let row = partial.row(settled: settled)
+        try await self.services.store.write { try $0.save(row) }
     }
 
-    /// Takes that date back before the first byte is written.
-    private func unsettle(_ partial: PartialFile, _ exchange: Exchange) async throws {
-        guard partial.record.settledNs != nil else { return }
-        var record = partial.record
-        record.settledNs = nil
-        do {
-            try await self.services.store.write { [record] in try $0.save(record) }
-        } catch {
-            exchange.cancel()
-            throw error
-        }
+    /// Commits what an answer has told before its bytes count, and takes back the date that ``settle(_:)`` has
+    /// left before the first of them is written.
+    private func save(_ partial: PartialFile) async throws {
+        let row = partial.row()
+        guard row != partial.record else { return }
+        try await self.services.store.write { try $0.save(row) }
     }
 
     /// A hasher, if digests are expected and the body is the whole file; else the file is read when it is whole.
@@ -138,11 +143,19 @@ extension DownloadTransfer {
     }
 
     /// The writer of a body, with a place on the board if one is free.
-    private func writer(for partial: PartialFile, _ hasher: Hasher?, _ exchange: Exchange) -> SegmentWriter {
+    private func writer(
+        for partial: PartialFile,
+        _ hasher: Hasher?,
+        _ exchange: Exchange
+    ) async throws -> SegmentWriter {
+        let prefix = try await self.services.disk.run {
+            try PrefixHasher(continuing: partial.prefix, of: partial.file)
+        }
+        guard let prefix else { throw PartialChanged() }
         let key = ProgressBoard.Key(job: self.running.id, generation: partial.record.generation, start: 0)
         return SegmentWriter(
             file: partial.file,
-            offset: partial.durable,
+            prefix: prefix,
             pool: self.services.slabs,
             queue: self.services.writing,
             slot: self.services.board?.begin(key, base: partial.durable),
@@ -200,33 +213,44 @@ extension DownloadTransfer {
         _ sink: DownloadSink,
         _ partial: PartialFile
     ) async throws -> Bool {
-        let before = self.running.durable
+        let before = sink.durable
         let file = partial.file
-        let written = kind == .taken ? await sink.flush() : sink.writtenEnd
-        guard written > before else { return sink.setDurable(before) }
+        let written = kind == .taken ? await sink.flush() : sink.written
+        guard written.end > before.end else { return sink.setDurable(before) }
         self.services.crash.reach(.written)
-        try await self.services.disk.run {
+        let services = self.services
+        let isDurable = try await self.services.disk.run {
+            // Looked at when the turn has come: others may have used up the time.
+            guard !services.isTooLateToSync else { return false }
             do {
                 try file.syncData()
+                return true
             } catch {
                 // The kernel has marked the pages clean: they would be read back as if they were on the disk.
                 sink.syncFailed()
                 throw error
             }
         }
+        guard isDurable else { return false }  // the progress board tells the next start of it
         self.services.crash.reach(.synced)
-        try await self.commit(durable: written, of: partial)
+        try await self.commit(written, of: partial)
         self.services.crash.reach(.checkpointed)
         return sink.setDurable(written)
     }
 
-    /// Commits a durable offset, and what follows from progress: the counts of tries begin anew.
-    func commit(durable: Int64, of partial: PartialFile) async throws {
+    /// Commits a durable offset with the hash of what lies before it, and what follows from progress: the counts
+    /// of tries begin anew.
+    func commit(_ prefix: PrefixHash, of partial: PartialFile) async throws {
+        var grown = partial
+        grown.prefix = prefix
+        let row = grown.row()
+        let durable = prefix.end
         let id = self.running.id
         let now = self.services.time.now()
         let generation = partial.record.generation
         let total = partial.remote.totalBytes
         let cleanups = try await self.services.store.write { transaction in
+            try transaction.save(row)
             try transaction.save(
                 SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: durable)
             )

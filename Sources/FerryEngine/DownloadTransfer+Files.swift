@@ -18,37 +18,7 @@ extension DownloadTransfer {
         let conditions: [ResponseHead.Field]
     }
 
-    // MARK: Opening
-
-    /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
-    ///
-    /// Believed is a regular file with the recorded inode that is at least as long as what was committed as
-    /// durable, and that nobody has changed since the last attempt ended.
-    func openPartial() async throws -> PartialFile? {
-        let id = self.running.id
-        let (record, segments) = try await self.services.store.read { reader in
-            let record = try reader.file(id)
-            return (record, try record.map { try reader.segments(id, generation: $0.generation) } ?? [])
-        }
-        guard let record, record.inode != nil else { return nil }
-        let durable = segments.first { $0.start == 0 }?.durable ?? 0
-        let calls = self.services.calls
-        return try await self.services.disk.run {
-            let folder = try Folder(record.directory, calls: calls)
-            guard let found = try folder.identity(of: record.partialName), found.isRegular,
-                found.isSameFile(inode: record.inode), found.size >= durable,
-                record.settledNs ?? found.modifiedNanoseconds == found.modifiedNanoseconds
-            else { return nil }
-            let file = try folder.open(record.partialName)
-            return PartialFile(
-                record: record,
-                remote: RemoteObject(json: record.remote),
-                folder: folder,
-                file: file,
-                durable: durable
-            )
-        }
-    }
+    // MARK: A file that is there
 
     /// The file that `skip` and `update` are about, if the name is known beforehand and taken.
     func existingFile(_ partial: PartialFile?) async throws -> ExistingFile? {
@@ -239,7 +209,7 @@ extension DownloadTransfer {
             var created = record
             created.device = identity.device
             created.inode = identity.inode
-            return PartialFile(record: created, remote: remote, folder: folder, file: file, durable: 0)
+            return PartialFile(record: created, remote: remote, folder: folder, file: file, prefix: .empty)
         }
     }
 
@@ -259,7 +229,7 @@ extension DownloadTransfer {
             job.bytesDurable = 0
             try transaction.save(job)
         }
-        if record.generation > 1 { try await self.commit(durable: 0, of: partial) }
+        if record.generation > 1 { try await self.commit(partial.prefix, of: partial) }
     }
 
     // MARK: Finishing
@@ -336,15 +306,16 @@ extension DownloadTransfer {
     /// - Returns: Whether it is to be fetched once more.
     func recordMismatch(_ mismatch: DigestMismatch) async throws -> Bool {
         let id = self.running.id
-        let partial = mismatch.partial
-        var record = partial.record
-        var remote = partial.remote
-        remote.verified = RemoteObject.VerifiedChecksum(expected: mismatch.expected, actual: mismatch.actual)
-        record.remote = remote.json
-        record.settledNs = nil
+        var partial = mismatch.partial
+        partial.remote.verified = RemoteObject.VerifiedChecksum(
+            expected: mismatch.expected,
+            actual: mismatch.actual
+        )
+        partial.prefix = .empty
+        let record = partial.row()
         let total = partial.remote.totalBytes
         let now = self.services.time.now()
-        return try await self.services.store.write { [record] transaction in
+        return try await self.services.store.write { transaction in
             try transaction.save(record)
             try transaction.save(
                 SegmentRecord(job: id, generation: record.generation, start: 0, end: total, durable: 0)
@@ -372,17 +343,21 @@ extension DownloadTransfer {
     func finish(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws -> AttemptEnd {
         self.running.phase = .finishing
         let file = partial.file
-        try await self.services.disk.run {
-            if try file.identity().size != total { try file.truncate(to: total) }
+        let hasHole = try await self.services.disk.run {
+            let size = try file.identity().size
+            guard size >= total else { throw PartialChanged() }
+            if size > total { try file.truncate(to: total) }
             self.setRemoteTime(file, partial.remote)
             try file.sync()
+            return file.hasHole(before: total)
         }
+        if hasHole, try await !self.holds(file, partial.prefix) { throw PartialChanged() }
         self.services.crash.reach(.fileSynced)
         try await self.commitFinishing(partial, total: total, lengthProved: lengthProved)
         self.running.durable = total
         self.running.total = total
         self.services.crash.reach(.finishing)
-        var record = partial.record
+        var record = partial.row()
         while true {
             do {
                 return try await self.publish(
@@ -411,13 +386,11 @@ extension DownloadTransfer {
     private func commitFinishing(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws {
         let id = self.running.id
         let generation = partial.record.generation
-        var remote = partial.remote
-        remote.totalBytes = total
-        var record = partial.record
-        record.settledNs = nil  // the file's date is about to change, or has
-        record.remote = remote.json
+        var whole = partial
+        whole.remote.totalBytes = total
+        let record = whole.row()
         let now = self.services.time.now()
-        let cleanups = try await self.services.store.write { [record] transaction in
+        let cleanups = try await self.services.store.write { transaction in
             try transaction.save(record)
             try transaction.save(
                 SegmentRecord(job: id, generation: generation, start: 0, end: total, durable: total)
@@ -449,6 +422,9 @@ extension DownloadTransfer {
         let crash = self.services.crash
         let fingerprint = URLParser.fingerprint(self.request.url)
         return try await self.services.disk.run {
+            guard try folder.identity(of: record.partialName)?.inode == file.identity().inode else {
+                throw PartialChanged()  // another file has its name
+            }
             try folder.rename(record.partialName, to: record.name, replacing: isReplacing)
             crash.reach(.renamed)
             try folder.sync()

@@ -60,6 +60,8 @@ struct DownloadTransfer: Sendable {
                 return try await self.complete(whole, total: whole.durable, lengthProved: lengthProved)
             } catch let mismatch as DigestMismatch {
                 partial = try await self.refuse(mismatch)
+            } catch is PartialChanged {
+                partial = try await self.giveUp(&course)
             }
         }
         let update = try await self.existingFile(partial)
@@ -86,6 +88,8 @@ struct DownloadTransfer: Sendable {
                 partial = try await self.startOver(partial, &course)
             } catch let mismatch as DigestMismatch {
                 partial = try await self.refuse(mismatch)
+            } catch is PartialChanged {
+                partial = try await self.giveUp(&course)
             }
             try self.running.checkStop()
         }
@@ -150,32 +154,35 @@ struct DownloadTransfer: Sendable {
     ) async throws -> Step {
         if let held = partial, held.durable > 0 {
             // One that is the same, as far as can be told, may be fetched anew as often as it takes.
-            if held.remote.compare(remote) == .different { course.restarts += 1 }
+            let isOther = held.remote.compare(remote) == .different
+            if isOther { course.restarts += 1 }
+            guard course.restarts <= Self.restartLimit else {
+                throw answer.dropped(TransferFailure(.changed))
+            }
+            if isOther, let older = try await self.olderPartial(of: remote) {
+                answer.exchange.cancel()
+                try await self.record(restarts: course.restarts, reason: .changedBack)
+                return .goOn(try await self.takeUp(older))
+            }
             try await self.record(restarts: course.restarts, reason: course.refused ?? restart)
         }
-        guard course.restarts <= Self.restartLimit else { throw answer.dropped(TransferFailure(.changed)) }
         if let length, let limit = self.request.sizeLimitBytes, length > limit {
             throw answer.dropped(TransferFailure(.tooLarge))
         }
         var object = remote
-        object.digests = DigestFields.expected(head: answer.head, trailers: [])
-        var begun: PartialFile
+        let named = DigestFields.expected(head: answer.head, trailers: [])
+        object.digests = named.isEmpty ? nil : named
+        let begun: PartialFile
         switch try await self.begin(answer, remote: object, length: self.request.compressed ? nil : length) {
         case .partial(let fresh): begun = fresh
         case .leftAlone(let end): return .ended(end)
         }
         let isCoded = remote.contentEncoding != nil && self.request.compressed
-        let body = try await self.receive(
-            answer.exchange,
-            into: begun,
-            BodyPlan(expected: isCoded ? nil : length)
-        )
-        begun.remote.digests = DigestFields.expected(head: answer.head, trailers: body.trailers)
-        begun.durable = body.end
+        let body = try await self.receive(answer, into: begun, BodyPlan(expected: isCoded ? nil : length))
         return .ended(
             try await self.complete(
-                begun,
-                total: body.end,
+                body.partial,
+                total: body.partial.durable,
                 lengthProved: MessageLength(head: answer.head) != .untilClose,
                 computed: body.digests
             )
@@ -194,22 +201,19 @@ struct DownloadTransfer: Sendable {
     ) async throws -> Step {
         var held = partial
         held.remote.totalBytes = remote.totalBytes ?? held.remote.totalBytes
-        let body = try await self.receive(
-            answer.exchange,
-            into: held,
-            BodyPlan(skip: skip, overlap: plan.overlap, expected: max(range.end, held.durable))
-        )
-        let named = DigestFields.expected(head: answer.head, trailers: body.trailers)
-        held.remote.digests =
-            (held.remote.digests ?? []) + named.filter { held.remote.digests?.contains($0) != true }
+        held.add(DigestFields.expected(head: answer.head, trailers: []))
         let before = held.durable
-        held.durable = body.end
+        held = try await self.receive(
+            answer,
+            into: held,
+            BodyPlan(skip: skip, overlap: plan.overlap, expected: max(range.end, before))
+        ).partial
         let total = held.remote.totalBytes ?? self.running.total
-        if total == body.end {
-            return .ended(try await self.complete(held, total: body.end, lengthProved: true))
+        if total == held.durable {
+            return .ended(try await self.complete(held, total: held.durable, lengthProved: true))
         }
         // A 206 may satisfy only part of what was asked (RFC 9110 §15.3.7): ask for the rest.
-        if body.end > before { return .goOn(held) }
+        if held.durable > before { return .goOn(held) }
         // Less than what was to be compared: asked for again, it would bring nothing new again.
         guard plan.overlap > 0 else { throw TransferFailure(.shortBody) }
         course.refused = .tooShort
@@ -232,13 +236,23 @@ struct DownloadTransfer: Sendable {
         return partial.map { self.unresumable($0) }
     }
 
+    /// Gives up a partial that another program has changed while it was written.
+    private func giveUp(_ course: inout Course) async throws -> PartialFile? {
+        course.restarts += 1
+        try await self.record(restarts: course.restarts, reason: .partialChanged)
+        guard course.restarts <= Self.restartLimit else {
+            throw TransferFailure(.changed, message: "another program keeps changing the partial file")
+        }
+        return nil
+    }
+
     /// Gives a file with a wrong digest one more chance, from its beginning and without what was there.
     private func refuse(_ mismatch: DigestMismatch) async throws -> PartialFile {
         guard try await self.recordMismatch(mismatch) else {
             throw TransferFailure(.checksum(self.name(of: mismatch.expected)))
         }
         var wrong = self.unresumable(mismatch.partial)
-        wrong.durable = 0
+        wrong.prefix = .empty
         return wrong
     }
 
@@ -284,7 +298,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// Sends the request, follows redirects, and judges the head of the final answer.
-    private func ask(
+    func ask(
         _ plan: ResumeRequest,
         stored: RemoteObject?,
         conditions: [ResponseHead.Field]
@@ -351,7 +365,11 @@ struct DownloadTransfer: Sendable {
         var request = HTTPRequest(url: address.url, fields: fields)
         request.caFile = self.request.caFile
         request.decodes = self.request.compressed
-        request.tlsMinimum = self.services.configuration.tlsMinimum
+        let configuration = self.services.configuration
+        request.tlsMinimum = configuration.tlsMinimum
+        request.http2 = configuration.allowsHTTP2(address.origin.hostAndPort)
+        // With many transfers each gets less: their buffers are all the memory that grows with their number.
+        if configuration.running > 64 { request.bufferBytes = 32 * 1_024 }
         let proxy = self.request.proxy
         request.proxy = (address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
         request.noProxy = proxy.no
@@ -380,7 +398,7 @@ struct DownloadTransfer: Sendable {
     }
 
     /// The failure that a status stands for, with the server's own words.
-    private func refusal(_ answer: Answer) async throws -> TransferFailure {
+    func refusal(_ answer: Answer) async throws -> TransferFailure {
         let sink = MessageSink()
         answer.exchange.receive(into: sink)
         // However this body ends: the words are a courtesy, the status is the failure.
@@ -444,9 +462,16 @@ struct DownloadTransfer: Sendable {
         )
     }
 
-    private func record(restarts: Int, reason: RestartReason?) async throws {
+    /// Tells in the log that a download starts over, or goes back to another partial.
+    func record(restarts: Int, reason: RestartReason?) async throws {
         let id = self.running.id
         let now = self.services.time.now()
+        let message =
+            switch reason {
+            case .partialChanged: "another program changed the partial file; the download starts over"
+            case .changedBack: "the server has the earlier file again; the download goes on with it"
+            default: "the download starts over"
+            }
         try await self.services.store.write { transaction in
             guard var job = try transaction.job(id) else { return }
             job.restarts = restarts
@@ -456,7 +481,7 @@ struct DownloadTransfer: Sendable {
                 job: id,
                 state: job.state,
                 reason: reason?.rawValue,
-                message: "the download starts over",
+                message: message,
                 at: now
             )
         }

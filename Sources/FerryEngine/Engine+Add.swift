@@ -28,7 +28,7 @@ extension Engine {
     }
 
     /// A request that has been checked, ready for the store.
-    private struct Checked: Sendable {
+    struct Checked: Sendable {
         let request: JobRequest
         let new: NewJob
         /// `-o`: folder and name to reserve.
@@ -46,9 +46,14 @@ extension Engine {
     /// a URL that cannot be used, `.exists` for an `-o` that is taken.
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
         let now = self.services.time.now()
-        let checked = try requests.map { try self.check($0, at: now) }
-        try self.checkPlaces(checked)
+        let configuration = self.services.configuration
         let calls = self.services.calls
+        let checked = try requests.map { request in
+            var item = try Self.check(request, configuration, at: now)
+            item.sources = try request.upload.map { try UploadSources($0, calls: calls) }
+            return item
+        }
+        try self.checkPlaces(checked)
         let (added, changes) = try await self.services.store.write { transaction in
             var added: [Added] = []
             var changes: [JobChange] = []
@@ -60,7 +65,7 @@ extension Engine {
             return (added, changes)
         }
         self.services.crash.reach(.jobCommitted)
-        self.observer(changes)
+        self.tell(changes)
         return added
     }
 
@@ -69,7 +74,13 @@ extension Engine {
         await self.schedule()
     }
 
-    private func check(_ request: JobRequest, at now: Timestamp) throws -> Checked {
+    /// Checks what can be checked of a request without the disk and the network.
+    static func check(
+        _ request: JobRequest,
+        _ configuration: EngineConfiguration,
+        at now: Timestamp
+    ) throws -> Checked {
+        try self.check(priority: request.priority, group: request.group)
         let parsed: URLParser.Parsed
         do throws(URLParser.Failure) {
             parsed = try URLParser.parse(request.url)
@@ -81,7 +92,7 @@ extension Engine {
         guard scheme == "http" || scheme == "https" else {
             throw FerryError.usage("the URL \(shown) has the scheme \(scheme); only https and http are known")
         }
-        let policy = self.services.configuration.transportPolicy(for: request)
+        let policy = configuration.transportPolicy(for: request)
         if let refusal = policy.refusal(of: parsed.address.origin) { throw FerryError.usage(refusal) }
         var stored = request
         stored.url = parsed.address.url
@@ -92,13 +103,8 @@ extension Engine {
                 BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? "")
             )
         }
-        let host = parsed.address.origin
-        var sources: UploadSources?
         if request.kind == .upload {
-            guard let order = request.upload else {
-                throw FerryError.usage("an upload needs something to send")
-            }
-            sources = try UploadSources(order)
+            guard request.upload != nil else { throw FerryError.usage("an upload needs something to send") }
             // It is found again by what it sends and where to, wherever the command was given.
             stored.directory = "/"
             stored.output = nil
@@ -110,27 +116,31 @@ extension Engine {
                 redactedURL: shown,
                 urlFingerprint: request.upload?.fingerprint(url: parsed.address.url)
                     ?? URLParser.fingerprint(parsed.address.url),
-                host: host.host.contains(":") ? "[\(host.host)]:\(host.port)" : "\(host.host):\(host.port)",
+                host: parsed.address.origin.hostAndPort,
                 createdAt: now
             ),
-            place: stored.output.map { DownloadTransfer.split($0) },
-            sources: sources
+            place: stored.output.map { DownloadTransfer.split($0) }
         )
     }
 
-    /// Looks at folders, before anything is queued.
-    private func checkPlaces(_ checked: [Checked]) throws {
-        for item in checked where item.sources == nil {
-            let directory = item.place?.directory ?? item.request.directory
-            do throws(SystemError) {
-                _ = try Folder(directory)
-            } catch {
-                throw FerryError(.localIO, error.description, exitStatus: .failed)
-            }
+    /// Refuses a priority or a group that cannot be.
+    static func check(priority: Int?, group: String?) throws {
+        if let priority, !(-100...100).contains(priority) {
+            throw FerryError.usage("the priority must be a number from -100 to 100")
+        }
+        if let group, let problem = GroupName.problem(group) {
+            throw FerryError.usage("the name of the group \(problem)")
         }
     }
 
-    private static func accept(
+    /// Looks at folders, before anything is queued.
+    func checkPlaces(_ checked: [Checked]) throws {
+        for item in checked where item.request.upload == nil {
+            try self.checkPlace(item.place?.directory ?? item.request.directory, of: item.request)
+        }
+    }
+
+    static func accept(
         _ item: Checked,
         goOn: Bool,
         in transaction: Transaction,
@@ -259,8 +269,11 @@ extension Engine {
         if new.sizeLimitBytes != old.sizeLimitBytes { names.append("--size-limit") }
         if new.compressed != old.compressed { names.append("--compressed") }
         if new.remoteTime != old.remoteTime { names.append("--remote-time") }
+        if new.group != old.group { names.append("--group") }
+        if new.priority != old.priority { names.append("--priority") }
+        if new.notBefore != old.notBefore { names.append("--not-before") }
         if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
-        if new.upload?.contentType != old.upload?.contentType { names.append("--type") }
+        if new.upload?.contentType != old.upload?.contentType { names.append("-H Content-Type") }
         if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }
         guard !names.isEmpty else { return nil }
         return "job \(id) exists and keeps its own \(names.joined(separator: ", "))"

@@ -56,21 +56,31 @@ extension Engine {
     }
 
     /// The jobs that a filter lets through, oldest first.
+    ///
+    /// They are read in pages, between which others have their turn; so the list is no snapshot of one moment.
     public func jobs(_ filter: JobFilter) async throws -> [Snapshot] {
-        let rows = try await self.services.store.read { reader in
-            try reader.jobs(filter).map { job in
-                (job, try reader.file(job.id))
+        var snapshots: [Snapshot] = []
+        var page = filter
+        var left = filter.limit ?? .max
+        while left > 0 {
+            page.limit = min(left, Self.page)
+            let rows = try await self.services.store.read { [page] reader in
+                try reader.jobs(page).map { job in
+                    (job, try reader.file(job.id).map { RemoteObject(json: $0.remote) })
+                }
             }
+            snapshots += rows.reversed().map { job, remote in
+                Snapshot(job: job, live: self.progress(of: job.id), remote: remote, segments: [])
+            }
+            left -= rows.count
+            guard rows.count == page.limit, let oldest = rows.first?.0.id else { break }
+            page.before = oldest
         }
-        return rows.map { job, file in
-            Snapshot(
-                job: job,
-                live: self.progress(of: job.id),
-                remote: file.map { RemoteObject(json: $0.remote) },
-                segments: []
-            )
-        }
+        return snapshots.reversed()
     }
+
+    /// Jobs that are read at once.
+    private static let page = 500
 
     /// One job with its segments; nil if there is none of that number.
     public func job(_ id: JobID) async throws -> Snapshot? {
@@ -108,7 +118,7 @@ extension Engine {
         try await self.services.store.read { try $0.counts() }
     }
 
-    private func progress(of id: JobID) -> Progress? {
+    func progress(of id: JobID) -> Progress? {
         guard let running = self.running[id] else { return nil }
         return Progress(
             id: id,

@@ -1,5 +1,5 @@
 public import FerryCore
-import FerryStore
+public import FerryStore
 
 extension Engine {
     /// What a person can do to a job.
@@ -24,33 +24,58 @@ extension Engine {
         public let state: JobState?
         /// Why it could not be done; nil if it was, or was so already.
         public let error: String?
+
+        /// The answer for a number that no job has.
+        static func unknown(_ id: JobID) -> Steered {
+            Steered(id: id, state: nil, error: "there is no job \(id)")
+        }
     }
 
-    /// Steers one job; when it returns, the change is committed.
-    public func steer(_ steering: Steering, _ id: JobID) async throws -> Steered {
-        self.held.insert(id)
-        defer { self.held.remove(id) }
-        let steered: Steered
-        switch steering {
-        case .pause:
-            await self.stopTransfer(of: id, for: .pause)
-            steered = try await self.apply(.pause, to: id, refusal: "is over; there is nothing to pause")
-        case .resume:
-            steered = try await self.apply(
-                .resume,
-                to: id,
-                refusal: "cannot be resumed; `ferry retry` tries a failed job again"
-            )
-        case .retry:
-            steered = try await self.apply(
-                .retry,
-                to: id,
-                refusal: "cannot be tried again; `ferry resume` goes on with a paused job"
-            )
-        case .cancel(let keepPartial):
-            steered = try await self.cancel(id, keepPartial: keepPartial)
-        case .remove:
-            steered = try await self.remove(id)
+    /// Jobs that are steered in one transaction: few enough that nobody else waits long for the database.
+    static let steeringBatch = 256
+
+    /// The numbers of the jobs that a filter lets through, oldest first.
+    public func select(_ filter: JobFilter) async throws -> [JobID] {
+        try await self.services.store.read { try $0.jobIDs(filter) }
+    }
+
+    /// Steers jobs; when it returns, the changes are committed.
+    ///
+    /// Many jobs are steered in batches, each in one transaction. None of them is started meanwhile.
+    ///
+    /// - Returns: An answer a job, in their order.
+    public func steer(_ steering: Steering, _ ids: [JobID]) async throws -> [Steered] {
+        self.hold(ids)
+        defer { self.release(ids) }
+        var steered: [Steered] = []
+        steered.reserveCapacity(ids.count)
+        for start in stride(from: 0, to: ids.count, by: Self.steeringBatch) {
+            let batch = Array(ids[start..<min(start + Self.steeringBatch, ids.count)])
+            switch steering {
+            case .pause:
+                await self.stopTransfers(of: batch, for: .pause)
+                steered += try await self.apply(
+                    .pause,
+                    to: batch,
+                    refusal: "is over; there is nothing to pause"
+                )
+            case .resume:
+                steered += try await self.apply(
+                    .resume,
+                    to: batch,
+                    refusal: "cannot be resumed; `ferry retry` tries a failed job again"
+                )
+            case .retry:
+                steered += try await self.apply(
+                    .retry,
+                    to: batch,
+                    refusal: "cannot be tried again; `ferry resume` goes on with a paused job"
+                )
+            case .cancel(let keepPartial):
+                steered += try await self.cancel(batch, keepPartial: keepPartial)
+            case .remove:
+                steered += try await self.remove(batch)
+            }
         }
         return steered
     }
@@ -60,92 +85,153 @@ extension Engine {
         await self.schedule()
     }
 
-    private func apply(_ event: JobEvent, to id: JobID, refusal: String) async throws -> Steered {
-        let now = self.services.time.now()
-        let result = try await self.services.store.write { transaction in
-            try JobLedger.apply(event, to: id, in: transaction, at: now)
-        }
-        switch result {
-        case .moved(let change):
-            self.observer([change])
-            return Steered(id: id, state: change.job?.state, error: nil)
-        case .unchanged(let job):
-            return Steered(id: id, state: job.state, error: nil)
-        case .refused(let job):
-            return Steered(
-                id: id,
-                state: job.state,
-                error: "job \(id) is \(job.state.rawValue) and \(refusal)"
-            )
-        case .unknown:
-            return Steered(id: id, state: nil, error: "there is no job \(id)")
-        }
+    /// Tells observers of committed changes, and sees to it that jobs that wait now are woken.
+    func tell(_ changes: [JobChange]) {
+        self.observer(changes)
+        for due in changes.compactMap({ $0.job?.nextTry }) { self.wake(at: due) }
     }
 
-    private func cancel(_ id: JobID, keepPartial: Bool) async throws -> Steered {
-        guard let job = try await self.services.store.read({ try $0.job(id) }) else {
-            return Steered(id: id, state: nil, error: "there is no job \(id)")
+    private func apply(_ event: JobEvent, to ids: [JobID], refusal: String) async throws -> [Steered] {
+        let now = self.services.time.now()
+        let (steered, changes) = try await self.services.store.write { transaction in
+            var steered: [Steered] = []
+            var changes: [JobChange] = []
+            for id in ids {
+                let result = try Self.apply(event, to: id, in: transaction, at: now, &changes)
+                switch result {
+                case .moved(let change):
+                    steered.append(Steered(id: id, state: change.job?.state, error: nil))
+                case .unchanged(let job):
+                    steered.append(Steered(id: id, state: job.state, error: nil))
+                case .refused(let job):
+                    let error = "job \(id) is \(job.state.rawValue) and \(refusal)"
+                    steered.append(Steered(id: id, state: job.state, error: error))
+                case .unknown:
+                    steered.append(.unknown(id))
+                }
+            }
+            return (steered, changes)
         }
-        guard !job.state.isFinal else {
-            let error = job.state == .cancelled ? nil : "job \(id) is completed and cannot be cancelled"
-            return Steered(id: id, state: job.state, error: error)
+        self.tell(changes)
+        return steered
+    }
+
+    /// Applies an event; a job that is resumed before the time that it was to wait for waits for it again.
+    private static func apply(
+        _ event: JobEvent,
+        to id: JobID,
+        in transaction: Transaction,
+        at now: Timestamp,
+        _ changes: inout [JobChange]
+    ) throws -> LedgerResult {
+        let wasPaused = try event == .resume && transaction.job(id)?.state == .paused
+        let result = try JobLedger.apply(event, to: id, in: transaction, at: now) { row in
+            guard event == .resume || event == .retry else { return }
+            if !wasPaused { row.notBefore = nil }
+            row.progressAt = now  // the time that it stood still counts for nothing
+        }
+        guard case .moved(let change) = result else { return result }
+        changes.append(change)
+        guard let time = change.job?.notBefore, wasPaused, time > now else { return result }
+        let postponed = try JobLedger.apply(.schedule(time), to: id, in: transaction, at: now)
+        if case .moved(let change) = postponed { changes.append(change) }
+        return postponed
+    }
+
+    private func cancel(_ ids: [JobID], keepPartial: Bool) async throws -> [Steered] {
+        let rows = try await self.services.store.read { reader in
+            try ids.map { id in
+                let job = try reader.job(id)
+                let hasFiles = try !reader.files(id).isEmpty
+                return (state: job?.state, hasFiles: hasFiles, isUpload: job?.kind == .upload)
+            }
+        }
+        var open: [JobID] = []
+        var withPartial: [JobID] = []
+        for (id, row) in zip(ids, rows) where row.state?.isFinal == false {
+            open.append(id)
+            if !keepPartial, row.hasFiles || self.running[id] != nil { withPartial.append(id) }
         }
         let cancellation = Cancellation(services: self.services)
-        if !keepPartial { try await cancellation.intend(id) }
-        await self.stopTransfer(of: id, for: .cancel)
-        let changes = try await keepPartial ? cancellation.conclude(id) : cancellation.carryOut(id)
-        self.observer(changes)
-        if job.kind == .upload {
+        try await cancellation.intend(withPartial)
+        await self.stopTransfers(of: open, for: .cancel)
+        let failures = try await cancellation.removePartials(of: withPartial)
+        let given = open.filter { failures[$0] == nil }
+        self.tell(try await cancellation.conclude(given, abandonsUploads: !keepPartial))
+        if rows.contains(where: \.isUpload) {
             self.services.crash.reach(.uploadAbandoned)
             await self.tidyNow()
         }
-        let state = try await self.services.store.read { try $0.job(id)?.state }
-        let error = state == .completed ? "job \(id) was completed before it could be cancelled" : nil
-        return Steered(id: id, state: state, error: error)
+        let states = try await self.services.store.read { reader in
+            try ids.map { try reader.job($0)?.state }
+        }
+        let wasOpen = Set(open)
+        return zip(ids, states).map { id, state in
+            if let failure = failures[id] {
+                return Steered(id: id, state: state, error: "job \(id): \(failure)")
+            }
+            switch state {
+            case nil: return .unknown(id)
+            case .completed where wasOpen.contains(id):
+                let error = "job \(id) was completed before it could be cancelled"
+                return Steered(id: id, state: state, error: error)
+            case .completed:
+                return Steered(
+                    id: id,
+                    state: state,
+                    error: "job \(id) is completed and cannot be cancelled"
+                )
+            default:
+                return Steered(id: id, state: state, error: nil)
+            }
+        }
     }
 
-    private func remove(_ id: JobID) async throws -> Steered {
+    private func remove(_ ids: [JobID]) async throws -> [Steered] {
         let now = self.services.time.now()
-        let services = self.services
-        let (steered, change, cleanups) = try await services.store.write {
-            transaction -> (Steered, JobChange?, [CleanupRecord]) in
-            guard let job = try transaction.job(id) else {
-                return (Steered(id: id, state: nil, error: "there is no job \(id)"), nil, [])
-            }
-            guard job.state.isEnded else {
-                let error = "job \(id) is \(job.state.rawValue); cancel it first"
-                return (Steered(id: id, state: job.state, error: error), nil, [])
-            }
-            // A failed job's partial goes with it. The clean-up outlives the job's rows.
-            var ids: [Int64] = []
-            if job.state == .failed, job.kind == .upload {
-                try UploadCleanup.abandon(id, in: transaction, at: now)
-                try UploadCleanup.removeSpool(of: id, in: transaction, at: now)
-            }
-            if job.state == .failed {
-                for file in try transaction.files(id) {
+        let (steered, changes, cleanups) = try await self.services.store.write {
+            transaction -> ([Steered], [JobChange], [CleanupRecord]) in
+            var steered: [Steered] = []
+            var changes: [JobChange] = []
+            var added: Set<Int64> = []
+            for id in ids {
+                guard let job = try transaction.job(id) else {
+                    steered.append(.unknown(id))
+                    continue
+                }
+                guard job.state.isEnded else {
+                    let error = "job \(id) is \(job.state.rawValue); cancel it first"
+                    steered.append(Steered(id: id, state: job.state, error: error))
+                    continue
+                }
+                if job.state == .failed, job.kind == .upload {
+                    try UploadCleanup.abandon(id, in: transaction, at: now)
+                    try UploadCleanup.removeSpool(of: id, in: transaction, at: now)
+                }
+                // A failed job's partial goes with it. The clean-up outlives the job's rows.
+                for file in job.state == .failed ? try transaction.files(id) : [] {
                     let detail = try Cleanup.detail(file)
-                    ids.append(
+                    added.insert(
                         try transaction.add(cleanup: Cleanup.unlink, job: nil, detail: detail, at: now)
                     )
                 }
+                let event = try transaction.append(
+                    event: "removed",
+                    job: id,
+                    state: nil,
+                    reason: nil,
+                    message: nil,
+                    at: now
+                )
+                try transaction.remove(id)
+                steered.append(Steered(id: id, state: nil, error: nil))
+                changes.append(JobChange(event: event, job: nil, remote: nil))
             }
-            let event = try transaction.append(
-                event: "removed",
-                job: id,
-                state: nil,
-                reason: nil,
-                message: nil,
-                at: now
-            )
-            try transaction.remove(id)
-            let added = try transaction.cleanups().filter { ids.contains($0.id) }
-            return (
-                Steered(id: id, state: nil, error: nil), JobChange(event: event, job: nil, remote: nil), added
-            )
+            let cleanups = added.isEmpty ? [] : try transaction.cleanups().filter { added.contains($0.id) }
+            return (steered, changes, cleanups)
         }
-        for cleanup in cleanups { try await Cleanup.carryOut(cleanup, services) }
-        if let change { self.observer([change]) }
+        for cleanup in cleanups { try await Cleanup.carryOut(cleanup, self.services) }
+        self.tell(changes)
         await self.tidyNow()
         return steered
     }

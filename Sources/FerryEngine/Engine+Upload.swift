@@ -16,24 +16,29 @@ struct UploadSources: Sendable {
     /// Looks at all files that an upload sends.
     ///
     /// - Throws: ``FerryError`` `.localIO` for one that is missing, not readable or no regular file.
-    init(_ order: UploadOrder) throws(FerryError) {
+    init(_ order: UploadOrder, calls: FileCalls) throws(FerryError) {
         switch order.body {
         case .file(let path):
-            self.source = try Self.look(path)
+            self.source = try Self.look(path, calls)
         case .spool(let path):
-            self.source = try Self.look(path)
+            guard calls.allowedFolders == nil else {
+                throw FerryError.usage(
+                    "the machine's queue takes no standard input; write it to a file in a folder that it may use"
+                )
+            }
+            self.source = try Self.look(path, calls)
             self.spool = path
         case .form(let parts):
             for part in parts {
                 guard case .file(let path) = part.content else { continue }
-                self.parts.append(try Self.look(path))
+                self.parts.append(try Self.look(path, calls))
             }
         }
     }
 
-    private static func look(_ path: String) throws(FerryError) -> SourceIdentity {
+    private static func look(_ path: String, _ calls: FileCalls) throws(FerryError) -> SourceIdentity {
         do throws(SystemError) {
-            return try OpenFile.source(path).source()
+            return try OpenFile.source(path, calls: calls).source()
         } catch {
             throw FerryError(.localIO, error.description, exitStatus: .failed)
         }

@@ -42,8 +42,8 @@ public actor Engine {
     let observer: Observer
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
-    /// Jobs that a command is steering right now; not to be claimed meanwhile.
-    var held: Set<JobID> = []
+    /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
+    private(set) var held: [JobID: Int] = [:]
     var isStopping = false
     /// What is left of uploads is being done, and has to be looked at again; see ``tidy()``.
     var isTidying = false
@@ -70,10 +70,12 @@ public actor Engine {
         spool: String? = nil,
         observer: @escaping Observer
     ) {
+        var calls = calls
+        calls.allowedFolders = configuration.allowedFolders
         self.services = TransferServices(
             store: store,
             loop: loop,
-            configuration: configuration,
+            live: LiveConfiguration(configuration),
             time: time,
             calls: calls,
             disk: BlockingPool(label: "ferry.disk", width: 4),
@@ -90,19 +92,29 @@ public actor Engine {
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
         let changes = try await Recovery(services: self.services, claims: claims).run()
-        // A few to spare: a body that has ended keeps its slot until the loop has let go of it.
-        let slots = self.services.configuration.running + 16
+        try await self.loadLimits()
+        self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
-        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: slots) }
+        self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
         Task { await self.tidy() }
     }
 
-    /// Stops all transfers; what can be made durable is, and jobs that ran are queued, no attempt spent.
-    public func stop() async {
+    /// Slots of the board: one for each job that may ever run at once, and a few to spare, since a body that has
+    /// ended keeps its slot until the loop has let go of it.
+    private static let slots = 1_000 + 16
+
+    /// Stops all transfers; jobs that ran are queued, no attempt spent.
+    ///
+    /// What can be made durable within `limit` is. The rest is in the kernel's hands, the progress board keeps
+    /// what is known of it, and the next start proves it; so nothing is lost if the process ends before this
+    /// returns.
+    public func stop(syncingFor limit: Duration = .seconds(60)) async {
         self.isStopping = true
+        self.services.stopBudget.begin(until: self.services.time.monotonic() + limit)
+        self.services.board?.freeze()
         self.waker?.cancel()
         self.tidier?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
@@ -110,6 +122,53 @@ public actor Engine {
             await withCheckedContinuation { self.idleWaiters.append($0) }
         }
     }
+
+    // MARK: Settings
+
+    /// Takes over a new configuration; limits set by ``change(_:)`` stay on top of it.
+    ///
+    /// Running jobs go on, even if there are more than the new limits allow. What they ask for next, they ask for
+    /// by the new settings.
+    public func reconfigure(_ configuration: EngineConfiguration) async {
+        self.services.live.set(configuration)
+        await self.settingsChanged()
+    }
+
+    /// The settings that hold now, limits included.
+    public var configuration: EngineConfiguration { self.services.configuration }
+
+    func settingsChanged() async {
+        self.services.loop.grow(to: Self.threads(for: self.services.configuration))
+        await self.schedule()
+    }
+
+    /// A network thread for 256 transfers (design page, *Network*).
+    private static func threads(for configuration: EngineConfiguration) -> Int {
+        (configuration.running + 255) / 256
+    }
+
+    /// Runs a closure on the actor; that it returns proves that the actor lives.
+    public func ping(_ body: @Sendable () -> Void = {}) {
+        body()
+    }
+
+    /// Forgets jobs that ended longer ago than `history.keep`; a few hundred a transaction, so that nobody waits.
+    ///
+    /// - Returns: How many were forgotten.
+    public func trimHistory() async throws -> Int {
+        var total = 0
+        while !self.isStopping {
+            let oldest = self.services.time.now() + (.zero - self.services.configuration.historyKeep)
+            let count = try await self.services.store.write {
+                try $0.trim(endedBefore: oldest, limit: Self.trimBatch)
+            }
+            total += count
+            guard count == Self.trimBatch else { break }
+        }
+        return total
+    }
+
+    private static let trimBatch = 256
 
     // MARK: Clients
 
@@ -175,21 +234,23 @@ public actor Engine {
         let wanted: Set<JobID>? =
             self.runsAll
             ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
-        let busy = Set(self.running.keys).union(self.held)
+        let busy = Set(self.running.keys)
         let hostCounts = perHost
+        let spare = min(self.held.count, 16)
         let candidates = try await self.services.store.read { reader in
             try Scheduler.candidates(
                 reader,
                 wanted: wanted?.subtracting(busy),
                 running: hostCounts,
-                perHost: limits.perHost,
-                limit: free
+                perHost: limits.perHost(of:),
+                limit: free,
+                spare: spare
             )
         }
         let picks = Scheduler.choose(
-            candidates.filter { !busy.contains($0.id) },
+            candidates.filter { self.running[$0.id] == nil && self.held[$0.id] == nil },
             running: perHost,
-            perHost: limits.perHost,
+            perHost: limits.perHost(of:),
             limit: free
         )
         guard !picks.isEmpty else { return 0 }
@@ -317,11 +378,22 @@ public actor Engine {
         self.idleWaiters.removeAll()
     }
 
-    /// Stops a job's transfer, if it runs, and waits until its end is committed.
-    func stopTransfer(of id: JobID, for event: JobEvent) async {
-        guard let running = self.running[id] else { return }
-        running.requestStop(event)
-        await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
+    /// Stops the transfers of those jobs that run, and waits until their ends are committed.
+    func stopTransfers(of ids: [JobID], for event: JobEvent) async {
+        for id in ids { self.running[id]?.requestStop(event) }
+        for id in ids where self.running[id] != nil {
+            await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
+        }
+    }
+
+    /// Keeps jobs from being claimed until ``release(_:)``, which has to follow.
+    func hold(_ ids: [JobID]) {
+        for id in ids { self.held[id, default: 0] += 1 }
+    }
+
+    /// Takes a ``hold(_:)`` back.
+    func release(_ ids: [JobID]) {
+        for id in ids { self.held[id] = self.held[id].flatMap { $0 > 1 ? $0 - 1 : nil } }
     }
 
     // MARK: Waking
@@ -334,7 +406,10 @@ public actor Engine {
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
-                    let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now)
+                    let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
+                        // The time that it was not to run counts for nothing.
+                        if job.waitReason == .schedule { row.progressAt = now }
+                    }
                     if case .moved(let change) = result { changes.append(change) }
                 }
                 return (changes, try transaction.nextDue())

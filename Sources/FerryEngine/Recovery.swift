@@ -34,24 +34,17 @@ struct Recovery: Sendable {
                 break
             }
         }
-        let keep = self.services.configuration.historyKeep
-        let now = self.services.time.now()
-        let oldest = Timestamp(milliseconds: now.milliseconds - keep.milliseconds)
-        _ = try await self.services.store.write { try $0.trim(endedBefore: oldest, limit: 10_000) }
         return changes
     }
 
     /// Keeps what a killed process had written and not yet committed: what proves is synced, then committed.
     private func prove(_ claim: ProgressBoard.Claim, of key: ProgressBoard.Key) async throws {
-        let (job, request, record, segments) = try await self.services.store.read { reader in
-            (
-                try reader.job(key.job), try reader.request(key.job), try reader.file(key.job),
-                try reader.segments(key.job, generation: key.generation)
-            )
+        let (job, request, record) = try await self.services.store.read { reader in
+            (try reader.job(key.job), try reader.request(key.job), try reader.file(key.job))
         }
-        guard let job, let request, let record, record.generation == key.generation,
-            let segment = segments.first(where: { $0.start == key.start })
-        else { return }
+        guard let job, let request, let record, record.generation == key.generation, key.start == 0 else {
+            return
+        }
         let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
         let transfer = DownloadTransfer(
             services: self.services,
@@ -59,15 +52,16 @@ struct Recovery: Sendable {
             job: job,
             request: request
         )
-        // A partial that cannot be opened now is the next attempt's matter.
-        guard let partial = try? await transfer.openPartial() else { return }
+        // A partial that cannot be opened now is the next attempt's matter, and so is what lies before the
+        // committed offset: reading all of it here would keep everyone waiting.
+        guard let partial = try? await transfer.find(record) else { return }
         let proved = try? await self.services.disk.run {
-            let proved = try ProgressBoard.prove(claim, of: partial.file, durable: segment.durable)
-            if proved > segment.durable { try partial.file.syncData() }
+            let proved = try ProgressBoard.prove(claim, of: partial.file, durable: partial.prefix)
+            if proved.end > partial.durable { try partial.file.syncData() }
             return proved
         }
-        guard let proved, proved > segment.durable else { return }
-        try await transfer.commit(durable: proved, of: partial)
+        guard let proved, proved.end > partial.durable else { return }
+        try await transfer.commit(proved, of: partial)
     }
 
     /// The file under its final name, if the rename had happened: the partial's inode and whole size.
@@ -104,46 +98,66 @@ struct Recovery: Sendable {
     }
 }
 
-/// Cancels a job in three steps that a crash may part: the intent is committed, its partials go, and only
-/// then does the job say `cancelled`.
+/// Cancels jobs in three steps that a crash may part: the intent is committed, their partials go, and only
+/// then do the jobs say `cancelled`.
 struct Cancellation: Sendable {
     let services: TransferServices
 
     /// Commits the intent.
-    func intend(_ id: JobID) async throws {
+    func intend(_ ids: [JobID]) async throws {
+        guard !ids.isEmpty else { return }
         let now = self.services.time.now()
         try await self.services.store.write { transaction in
-            guard try !transaction.cleanups().contains(where: { $0.job == id && $0.kind == Cleanup.cancel })
-            else { return }
-            _ = try transaction.add(cleanup: Cleanup.cancel, job: id, detail: "", at: now)
+            let known = Set(try transaction.cleanups().filter { $0.kind == Cleanup.cancel }.map(\.job))
+            for id in ids where !known.contains(id) {
+                _ = try transaction.add(cleanup: Cleanup.cancel, job: id, detail: "", at: now)
+            }
         }
         self.services.crash.reach(.cancelCommitted)
     }
 
-    /// Removes the partials and says that the job is cancelled.
+    /// Removes the partials, and says that the job is cancelled.
     func carryOut(_ id: JobID) async throws -> [JobChange] {
-        let files = try await self.services.store.read { try $0.files(id) }
-        let calls = self.services.calls
-        for file in files {
-            let detail = try Cleanup.detail(file)
-            try await self.services.disk.run { try Cleanup.remove(detail, calls: calls) }
-        }
-        self.services.crash.reach(.cancelUnlinked)
-        return try await self.conclude(id, abandonsUpload: true)
+        if let failure = try await self.removePartials(of: [id])[id] { throw failure }
+        return try await self.conclude([id], abandonsUploads: true)
     }
 
-    /// Says that the job is cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
-    func conclude(_ id: JobID, abandonsUpload: Bool = false) async throws -> [JobChange] {
+    /// Removes the partials of jobs; gives the failures of those whose folder cannot be used.
+    func removePartials(of ids: [JobID]) async throws -> [JobID: FerryError] {
+        guard !ids.isEmpty else { return [:] }
+        let files = try await self.services.store.read { reader in
+            try ids.flatMap { try reader.files($0) }
+        }
+        let calls = self.services.calls
+        var failures: [JobID: FerryError] = [:]
+        for file in files where failures[file.job] == nil {
+            let detail = try Cleanup.detail(file)
+            do {
+                try await self.services.disk.run { try Cleanup.remove(detail, calls: calls) }
+            } catch {
+                failures[file.job] = error.asFerryError
+            }
+        }
+        self.services.crash.reach(.cancelUnlinked)
+        return failures
+    }
+
+    /// Says that jobs are cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
+    func conclude(_ ids: [JobID], abandonsUploads: Bool) async throws -> [JobChange] {
+        guard !ids.isEmpty else { return [] }
         let now = self.services.time.now()
         return try await self.services.store.write { transaction in
-            if abandonsUpload { try UploadCleanup.abandon(id, in: transaction, at: now) }
-            let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
-            for cleanup in try transaction.cleanups()
-            where cleanup.job == id && cleanup.kind == Cleanup.cancel {
-                try transaction.removeCleanup(cleanup.id)
+            var changes: [JobChange] = []
+            for id in ids {
+                if abandonsUploads { try UploadCleanup.abandon(id, in: transaction, at: now) }
+                let result = try JobLedger.apply(.cancel, to: id, in: transaction, at: now)
+                if case .moved(let change) = result { changes.append(change) }
             }
-            if case .moved(let change) = result { return [change] }
-            return []
+            let done = Set(ids)
+            for cleanup in try transaction.cleanups() where cleanup.kind == Cleanup.cancel {
+                if let job = cleanup.job, done.contains(job) { try transaction.removeCleanup(cleanup.id) }
+            }
+            return changes
         }
     }
 }

@@ -3,12 +3,13 @@ import FerryCore
 import FerryFiles
 import FerryHTTP
 import FerryStore
+import Synchronization
 
 /// What a transfer works with.
 struct TransferServices: Sendable {
     let store: JobStore
     let loop: NetworkLoop
-    let configuration: EngineConfiguration
+    let live: LiveConfiguration
     let time: EngineTime
     let calls: FileCalls
     let disk: BlockingPool
@@ -23,6 +24,29 @@ struct TransferServices: Sendable {
     let crash: CrashPoints
     /// The folder for bodies that are kept until their job is final; nil if there is none.
     var spool: String?
+    /// Until when a stop may wait for syncs.
+    let stopBudget = StopBudget()
+
+    /// What the configuration says now.
+    var configuration: EngineConfiguration { self.live.value }
+
+    /// Whether the service stops and has no time left for syncs.
+    var isTooLateToSync: Bool { self.stopBudget.isOver(at: self.time.monotonic()) }
+}
+
+/// The time that a stop may spend on making bytes durable; what is not made durable the progress board keeps.
+final class StopBudget: Sendable {
+    private let end = Atomic<Int64>(.max)
+
+    /// Sets the end, in the engine's monotonic time.
+    func begin(until end: Duration) {
+        self.end.store(end.milliseconds, ordering: .relaxed)
+    }
+
+    /// Whether it is used up; never before ``begin(until:)``.
+    func isOver(at now: Duration) -> Bool {
+        now.milliseconds >= self.end.load(ordering: .relaxed)
+    }
 }
 
 /// A failure of an attempt: its cause for ``RetryPlan``, and what the server said.

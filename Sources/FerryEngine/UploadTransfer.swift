@@ -128,8 +128,9 @@ struct UploadTransfer: Sendable {
         guard let source = record.source else {
             throw FerryError(.database, "the job's source is missing", exitStatus: .database)
         }
-        let calls = self.services.calls
-        let (file, now) = try await self.services.disk.run {
+        var calls = self.services.calls
+        if case .form = self.order.body { calls.allowedFolders = nil }  // its body is the queue's own file
+        let (file, now) = try await self.services.disk.run { [calls] in
             do throws(SystemError) {
                 let file = try OpenFile.source(source.path, calls: calls)
                 file.expectSequentialReading()
@@ -194,7 +195,7 @@ struct UploadTransfer: Sendable {
                     },
                     isStopped: { running.stopEvent != nil }
                 )
-                return (built, try OpenFile.source(built.path, calls: calls).source())
+                return (built, try OpenFile.source(built.path).source())
             }
         } catch let failure as MultipartSpool.Failure {
             throw self.failure(failure)

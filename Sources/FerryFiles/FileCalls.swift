@@ -21,6 +21,8 @@ public struct FileCalls: Sendable {
     public var renameNoReplace: @Sendable (Int32, String, String) -> Int32
     /// renameat(2) inside one folder.
     public var rename: @Sendable (Int32, String, String) -> Int32
+    /// Where folders may be opened at all; nil is everywhere.
+    public var allowedFolders: AllowedFolders?
     /// copy_file_range(2): from a descriptor at an offset to a descriptor at an offset, so many bytes.
     public var copyRange: @Sendable (Int32, Int64, Int32, Int64, Int) -> Int
 

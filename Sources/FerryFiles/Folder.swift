@@ -10,10 +10,14 @@ public final class Folder: Sendable {
     private let descriptor: Int32
     private let calls: FileCalls
 
-    /// Opens an existing folder.
+    /// Opens an existing folder, one of those that `calls` allows.
     public init(_ path: String, calls: FileCalls = .real) throws(SystemError) {
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open the folder", path: path) }
+        if let allowed = calls.allowedFolders, !allowed.admits(descriptor) {
+            close(descriptor)
+            throw allowed.refusal(of: path)
+        }
         self.path = path
         self.descriptor = descriptor
         self.calls = calls
@@ -70,10 +74,37 @@ public final class Folder: Sendable {
         throw SystemError(errno: errno, action: "rename to", path: self.path(of: name))
     }
 
+    /// Gives a file the same name in another folder; one that has that name there is never replaced.
+    ///
+    /// - Throws: ``SystemError``, EEXIST, or EXDEV if the other folder is on another file system.
+    public func move(_ name: String, to other: Folder) throws(SystemError) {
+        guard ferry_rename_noreplace(self.descriptor, name, other.descriptor, name) != 0 else { return }
+        if errno == EINVAL || errno == ENOSYS {
+            guard linkat(self.descriptor, name, other.descriptor, name, 0) == 0 else {
+                throw SystemError(errno: errno, action: "move to", path: other.path(of: name))
+            }
+            return try self.remove(name)
+        }
+        throw SystemError(errno: errno, action: "move to", path: other.path(of: name))
+    }
+
+    /// Gives a file a second name, in a folder of the same file system; a name that is taken is an error.
+    public func link(_ from: String, to folder: Folder, as name: String) throws(SystemError) {
+        guard linkat(self.descriptor, from, folder.descriptor, name, 0) == 0 else {
+            throw SystemError(errno: errno, action: "link", path: folder.path(of: name))
+        }
+    }
+
     /// Removes a name; a name that is not there is fine.
     public func remove(_ name: String) throws(SystemError) {
         guard unlinkat(self.descriptor, name, 0) != 0, errno != ENOENT else { return }
         throw SystemError(errno: errno, action: "remove", path: self.path(of: name))
+    }
+
+    /// Checks that files can be made in it.
+    public func checkWritable() throws(SystemError) {
+        guard faccessat(self.descriptor, ".", W_OK | X_OK, AT_EACCESS) != 0 else { return }
+        throw SystemError(errno: errno, action: "write in the folder", path: self.path)
     }
 
     /// Makes the names in it durable (fsync(2) of the folder).

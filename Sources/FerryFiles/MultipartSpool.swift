@@ -77,10 +77,13 @@ public enum MultipartSpool {
         else {
             throw Failure(code: .diskFull, message: "the form's files are too large for any disk together")
         }
-        let place = try Self.open(folder, calls)
+        // The gate of `calls` is for the sources; the folder is the queue's own.
+        var own = calls
+        own.allowedFolders = nil
+        let place = try Self.open(folder, own)
         let working = SpoolName.unfinished(name)
         do throws(Failure) {
-            try Self.write(body, sources, to: working, in: place, progress: progress, isStopped: isStopped)
+            try Self.write(body, sources, calls, to: working, in: place, progress: progress, isStopped: isStopped)
             try Self.storing(body.length, folder) { () throws(SystemError) in
                 try place.rename(working, to: name, replacing: true)
                 try place.sync()
@@ -127,6 +130,7 @@ public enum MultipartSpool {
     private static func write(
         _ body: MultipartBody,
         _ sources: [OpenFile.Identity],
+        _ calls: FileCalls,
         to name: String,
         in folder: Folder,
         progress: (Int64, Int64) -> Void,
@@ -152,7 +156,7 @@ public enum MultipartSpool {
                 offset += Int64(bytes.count)
             case .file(let path, let size):
                 let source = try Self.reading { () throws(SystemError) in
-                    try OpenFile.source(path, calls: file.calls)
+                    try OpenFile.source(path, calls: calls)
                 }
                 let identity = expected.next()
                 try Self.check(source, identity)

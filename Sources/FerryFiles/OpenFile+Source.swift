@@ -4,7 +4,8 @@ import Glibc
 extension OpenFile {
     /// Opens the source of an upload for reading; links are followed, as for any file that a user names.
     ///
-    /// A pipe is not waited for (O_NONBLOCK) and, like all that is no regular file, refused with EINVAL.
+    /// A pipe is not waited for (O_NONBLOCK) and, like all that is no regular file, refused with EINVAL. A service that
+    /// may use some folders only reads nothing elsewhere (EPERM).
     public static func source(
         _ path: String,
         calls: FileCalls = .real
@@ -12,6 +13,7 @@ extension OpenFile {
         let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
         let file = OpenFile(descriptor: descriptor, path: path, calls: calls)
+        if let allowed = calls.allowedFolders, !allowed.admits(descriptor) { throw allowed.refusal(of: path) }
         guard try file.identity().isRegular else {
             throw SystemError(errno: EINVAL, action: "use (it is not a regular file)", path: path)
         }

@@ -1,3 +1,4 @@
+import CFerryLinux
 import Glibc
 
 /// An open file; closed when the last reference goes.
@@ -18,6 +19,9 @@ public final class OpenFile: Sendable {
         public let size: Int64
         /// st_mtim in nanoseconds since the epoch.
         public let modifiedNanoseconds: Int64
+        /// st_ctim in nanoseconds since the epoch: any change of the bytes or of the inode sets it, and nobody
+        /// can set it back.
+        public let changedNanoseconds: Int64
         /// Whether it is a regular file.
         public let isRegular: Bool
 
@@ -25,9 +29,13 @@ public final class OpenFile: Sendable {
             self.device = Int64(bitPattern: UInt64(info.st_dev))
             self.inode = Int64(bitPattern: UInt64(info.st_ino))
             self.size = Int64(info.st_size)
-            self.modifiedNanoseconds =
-                Int64(info.st_mtim.tv_sec) * 1_000_000_000 + Int64(info.st_mtim.tv_nsec)
+            self.modifiedNanoseconds = Self.nanoseconds(info.st_mtim)
+            self.changedNanoseconds = Self.nanoseconds(info.st_ctim)
             self.isRegular = info.st_mode & S_IFMT == S_IFREG
+        }
+
+        private static func nanoseconds(_ time: timespec) -> Int64 {
+            Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         }
 
         /// Whether both name the same file, whatever its size, for one that was found under the same path.
@@ -99,6 +107,14 @@ public final class OpenFile: Sendable {
             }
             done += count
         }
+    }
+
+    /// Whether some of the first bytes were never written: the file was cut short, and written on further up.
+    ///
+    /// File systems that compress may tell of holes where zeros were written; others know of none (lseek(2)).
+    public func hasHole(before end: Int64) -> Bool {
+        let hole = ferry_first_hole(self.descriptor)
+        return hole >= 0 && hole < end
     }
 
     /// Makes the data durable, and the metadata needed to read it (fdatasync(2)).

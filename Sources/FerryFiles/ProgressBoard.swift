@@ -6,8 +6,8 @@ import Synchronization
 
 /// How far the partials are written, in a file that outlives the process in the page cache.
 ///
-/// For each running segment a slot holds the written offset and an XXH3-64 of each 256 KiB region above the
-/// durable offset. **Nothing in it is believed**: at start the regions are read back and compared, and only the
+/// For each running segment a slot holds the written offset and the hash of each region of ``PrefixHash`` above
+/// the durable offset. **Nothing in it is believed**: at start the regions are read back and compared, and only the
 /// longest proved prefix counts. So a killed process fetches nothing again that was written, and after a power
 /// cut whatever did reach the disk is kept too.
 ///
@@ -46,7 +46,7 @@ public final class ProgressBoard: Sendable {
 
     /// What an earlier process claimed of one segment.
     public struct Claim: Sendable {
-        /// Where that process began to write: regions are hashed from here on.
+        /// Where that process began to write.
         let base: Int64
         /// The newest first.
         let tails: [Tail]
@@ -77,6 +77,7 @@ public final class ProgressBoard: Sendable {
 
     private let memory: Memory
     private let free: Mutex<[Int]>
+    private let isFrozen = Atomic<Bool>(false)
 
     /// Makes an empty board, in place of one that an earlier process left.
     ///
@@ -88,7 +89,8 @@ public final class ProgressBoard: Sendable {
         guard descriptor >= 0 else { throw SystemError(errno: errno, action: "open", path: path) }
         defer { close(descriptor) }
         // All blocks at once: a full disk is found now and not as a signal on a later store.
-        guard ftruncate(descriptor, off_t(size)) == 0 else {
+        // Cut first: new blocks read as zero, and none of them needs memory before it is used.
+        guard ftruncate(descriptor, 0) == 0, ftruncate(descriptor, off_t(size)) == 0 else {
             throw SystemError(errno: errno, action: "resize", path: path)
         }
         let code = posix_fallocate(descriptor, 0, off_t(size))  // tells its error without errno
@@ -96,7 +98,6 @@ public final class ProgressBoard: Sendable {
         guard let base = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
             base != MAP_FAILED
         else { throw SystemError(errno: errno, action: "map", path: path) }
-        base.initializeMemory(as: UInt8.self, repeating: 0, count: size)
         let words = base.bindMemory(to: UInt64.self, capacity: size / 8)
         words[0] = Self.magic
         words[1] = UInt64(slots)
@@ -114,41 +115,49 @@ public final class ProgressBoard: Sendable {
         return Slot(board: self, index: index, key: key, base: base)
     }
 
-    /// How far a file's bytes are proved to be what was written, from `durable` on.
+    /// Keeps every claim from now on, those of slots that are given back included; for a process that is to end.
+    public func freeze() {
+        self.isFrozen.store(true, ordering: .releasing)
+    }
+
+    /// How far a file's bytes are proved to be what was written, beyond what is durable.
     ///
-    /// Reads at most what was not durable. The result is at least `durable`.
-    public static func prove(_ claim: Claim, of file: OpenFile, durable: Int64) throws(SystemError) -> Int64 {
-        guard claim.base <= durable else { return durable }  // nothing is known of what lies between
+    /// Reads at most what was not durable, and the region in which that begins. The result is that of `durable`
+    /// with what is proved to follow it.
+    public static func prove(
+        _ claim: Claim,
+        of file: OpenFile,
+        durable: PrefixHash
+    ) throws(SystemError) -> PrefixHash {
+        guard claim.base <= durable.end else { return durable }  // nothing is known of what lies between
         var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Self.regionSize), alignment: 4_096)
         defer { buffer.deallocate() }
-        var end = durable
-        var region = durable / Self.regionSize
+        var proved = durable
         // Whole regions first, as far as they prove, but not beyond what the newest claim says.
-        let newest = claim.tails.first?.written ?? durable
-        while (region + 1) * Self.regionSize <= newest {
+        while let border = Self.border(after: proved.end), border <= claim.end {
+            let region = border / Self.regionSize - 1
             let hash = claim.hashes[Int(region % Int64(Self.regions))]
-            let last = (region + 1) * Self.regionSize
-            guard
-                try Self.matches(
-                    hash,
-                    file,
-                    from: max(region * Self.regionSize, claim.base),
-                    to: last,
-                    &buffer
-                )
-            else { break }
-            end = max(end, last)
-            region += 1
+            guard try Self.matches(hash, file, from: border - Self.regionSize, to: border, &buffer) else {
+                break
+            }
+            proved = proved.extended(to: border, tail: hash)
         }
-        for tail in claim.tails where tail.written > end {
-            let first = max((tail.written - 1) / Self.regionSize * Self.regionSize, claim.base)
-            guard first <= end,
+        for tail in claim.tails where tail.written > proved.end {
+            let first = (tail.written - 1) / Self.regionSize * Self.regionSize
+            guard first <= proved.end,
                 try Self.matches(tail.hash, file, from: first, to: tail.written, &buffer)
             else { continue }
-            end = tail.written
-            break
+            return proved.extended(to: tail.written, tail: tail.hash)
         }
-        return end
+        return proved
+    }
+
+    /// The end of the region that the byte at an offset belongs to; nil if no file is so long.
+    private static func border(after offset: Int64) -> Int64? {
+        let (border, overflow) = (offset / Self.regionSize + 1).multipliedReportingOverflow(
+            by: Self.regionSize
+        )
+        return overflow ? nil : border
     }
 
     private static func matches(
@@ -245,19 +254,11 @@ public final class ProgressBoard: Sendable {
 
         private let board: ProgressBoard
         private let index: Int
-        private let state: UnsafeMutableRawPointer
-        private var end: Int64
         private var turn = 0
 
         fileprivate init(board: ProgressBoard, index: Int, key: Key, base: Int64) {
             self.board = board
             self.index = index
-            self.end = base
-            self.state = .allocate(
-                byteCount: ferry_xxh3_state_size(),
-                alignment: ferry_xxh3_state_alignment()
-            )
-            ferry_xxh3_begin(self.state)
             let words = self.words
             for word in 0..<ProgressBoard.slotWords { words[word] = 0 }
             words[Word.generation] = UInt64(key.generation)
@@ -267,8 +268,8 @@ public final class ProgressBoard: Sendable {
         }
 
         deinit {
+            guard !self.board.isFrozen.load(ordering: .acquiring) else { return }
             ferry_store_release(self.words + Word.job, 0)
-            self.state.deallocate()
             self.board.free.withLock { $0.append(self.index) }
         }
 
@@ -276,39 +277,27 @@ public final class ProgressBoard: Sendable {
             self.board.memory.words + ProgressBoard.headerWords + self.index * ProgressBoard.slotWords
         }
 
-        /// Claims bytes that are about to be written at the segment's end; they must follow the last ones.
-        public func willWrite(_ bytes: UnsafeRawBufferPointer) {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let region = self.end / ProgressBoard.regionSize
-                let border = (region + 1) * ProgressBoard.regionSize
-                let count = min(rest.count, Int(border - self.end))
-                ferry_xxh3_update(self.state, UnsafeRawBufferPointer(rebasing: rest).baseAddress, count)
-                self.end += Int64(count)
-                rest = rest.dropFirst(count)
-                guard self.end == border else { continue }
-                let whole = ferry_xxh3_digest(self.state)
-                let slot = Word.hashes + Int(region % Int64(ProgressBoard.regions))
-                ferry_store_release(self.words + slot, whole)
-                if rest.isEmpty { self.claim(whole) }
-                ferry_xxh3_begin(self.state)
+        /// Claims bytes that are about to be written at the segment's end, and hashes them; they must follow
+        /// the last ones.
+        func willWrite(_ bytes: UnsafeRawBufferPointer, _ hasher: PrefixHasher) {
+            hasher.update(bytes) { region, hash in
+                ferry_store_release(
+                    self.words + Word.hashes + Int(region % Int64(ProgressBoard.regions)),
+                    hash
+                )
             }
-            if self.end % ProgressBoard.regionSize != 0 { self.claim(ferry_xxh3_digest(self.state)) }
+            let tail = self.words + Word.tails + self.turn * 3
+            self.turn = 1 - self.turn
+            let (written, hash) = (UInt64(hasher.hash.end), hasher.hash.tail)
+            ferry_store_release(tail + 2, 0)
+            ferry_store_release(tail, written)
+            ferry_store_release(tail + 1, hash)
+            ferry_store_release(tail + 2, ProgressBoard.seal(written, hash))
         }
 
         /// Takes the claim back, for good: after a sync that failed what is read from the file proves nothing.
         public func withdraw() {
             ferry_store_release(self.words + Word.job, 0)
-        }
-
-        private func claim(_ hash: UInt64) {
-            let tail = self.words + Word.tails + self.turn * 3
-            self.turn = 1 - self.turn
-            let written = UInt64(self.end)
-            ferry_store_release(tail + 2, 0)
-            ferry_store_release(tail, written)
-            ferry_store_release(tail + 1, hash)
-            ferry_store_release(tail + 2, ProgressBoard.seal(written, hash))
         }
     }
 }

@@ -28,7 +28,8 @@ public final class SegmentWriter: Sendable {
         var filled = 0
         /// One past the last byte that was handed to the writer's thread, or written.
         var submittedEnd: Int64
-        var writtenEnd: Int64
+        /// What the kernel has by now.
+        var written: PrefixHash
         var inFlight = 0
         var windowBegan: Duration
         var windowBytes = 0
@@ -41,6 +42,7 @@ public final class SegmentWriter: Sendable {
     private let pool: SlabPool
     private let queue: DispatchQueue
     private let slot: ProgressBoard.Slot?
+    private let prefix: PrefixHasher
     private let hasher: Hasher?
     private let monotonic: @Sendable () -> Duration
     private let room: @Sendable () -> Void
@@ -48,13 +50,13 @@ public final class SegmentWriter: Sendable {
     /// Guarded by ``lock``: a mutex that held it could not lend it out together with borrowed bytes.
     private nonisolated(unsafe) var state: State
 
-    /// Makes a writer that goes on at an offset.
+    /// Makes a writer that goes on where a prefix of the file ends.
     ///
-    /// `queue` is the writer's thread, a serial queue. A `hasher` gets all bytes, in order. `room` is called, from any thread, when bytes that were
-    /// refused may come again, and after a failure.
+    /// `queue` is the writer's thread, a serial queue. A `hasher` gets all bytes, in order. `room` is called,
+    /// from any thread, when bytes that were refused may come again, and after a failure.
     public init(
         file: OpenFile,
-        offset: Int64,
+        prefix: PrefixHasher,
         pool: SlabPool,
         queue: DispatchQueue,
         slot: ProgressBoard.Slot?,
@@ -63,13 +65,15 @@ public final class SegmentWriter: Sendable {
         room: @escaping @Sendable () -> Void
     ) {
         self.file = file
+        self.prefix = prefix
         self.pool = pool
         self.queue = queue
         self.slot = slot
         self.hasher = hasher
         self.monotonic = monotonic
         self.room = room
-        self.state = State(submittedEnd: offset, writtenEnd: offset, windowBegan: monotonic())
+        let hash = prefix.hash
+        self.state = State(submittedEnd: hash.end, written: hash, windowBegan: monotonic())
     }
 
     /// One past the last byte taken.
@@ -77,8 +81,8 @@ public final class SegmentWriter: Sendable {
         self.lock.withLock { _ in self.state.submittedEnd + Int64(self.state.filled) }
     }
 
-    /// One past the last byte that the kernel has.
-    public var writtenEnd: Int64 { self.lock.withLock { _ in self.state.writtenEnd } }
+    /// What the kernel has by now: how far the file is written, and the hash of all before that.
+    public var written: PrefixHash { self.lock.withLock { _ in self.state.written } }
 
     /// The write that failed; nothing is written after it.
     public var failure: SystemError? { self.lock.withLock { _ in self.state.failure } }
@@ -103,19 +107,19 @@ public final class SegmentWriter: Sendable {
         self.slot?.withdraw()
     }
 
-    /// Waits until all that was taken before is written, or has failed; gives ``writtenEnd``.
-    public func flush() async -> Int64 {
+    /// Waits until all that was taken before is written, or has failed; gives ``written``.
+    public func flush() async -> PrefixHash {
         await withCheckedContinuation { continuation in
             let isDone = self.lock.withLock { _ in
                 guard self.state.failure == nil else { return true }
                 self.submit()
-                guard self.state.writtenEnd < self.state.submittedEnd else { return true }
+                guard self.state.written.end < self.state.submittedEnd else { return true }
                 self.state.waiters.append((self.state.submittedEnd, continuation))
                 return false
             }
             if isDone { continuation.resume() }
         }
-        return self.writtenEnd
+        return self.written
     }
 
     // MARK: Called with the lock held
@@ -143,18 +147,24 @@ public final class SegmentWriter: Sendable {
     }
 
     private func writeThrough(_ bytes: UnsafeRawBufferPointer) -> Answer {
-        self.slot?.willWrite(bytes)
+        self.willWrite(bytes)
         do throws(SystemError) {
-            try self.file.write(bytes, at: self.state.writtenEnd)
+            try self.file.write(bytes, at: self.state.written.end)
         } catch {
             self.state.failure = error
             return .failed
         }
         // Nothing of this segment is under way, so the hasher's thread has nothing of it either.
         self.hasher?.update(bytes)
-        self.state.writtenEnd += Int64(bytes.count)
-        self.state.submittedEnd = self.state.writtenEnd
+        self.state.written = self.prefix.hash
+        self.state.submittedEnd = self.state.written.end
         return .taken
+    }
+
+    /// Hashes bytes that are about to be written, and claims them if there is a place on the board.
+    private func willWrite(_ bytes: UnsafeRawBufferPointer) {
+        guard let slot else { return self.prefix.update(bytes) }
+        slot.willWrite(bytes, self.prefix)
     }
 
     /// Copies into the present slab, and into a second one where the bytes cross its border.
@@ -215,20 +225,21 @@ public final class SegmentWriter: Sendable {
         var failure = self.failure
         if failure == nil {
             let bytes = UnsafeRawBufferPointer(rebasing: slab.memory[..<count])
-            self.slot?.willWrite(bytes)
+            self.willWrite(bytes)
             do throws(SystemError) {
                 try self.file.write(bytes, at: offset)
             } catch {
                 failure = error
             }
         }
+        let hash = self.prefix.hash
         let waiters = self.lock.withLock { _ in
             if let failure {
                 self.state.failure = self.state.failure ?? failure
             } else {
-                self.state.writtenEnd = offset + Int64(count)
+                self.state.written = hash
             }
-            let (isOver, end) = (self.state.failure != nil, self.state.writtenEnd)
+            let (isOver, end) = (self.state.failure != nil, self.state.written.end)
             let done = self.state.waiters.filter { isOver || $0.end <= end }
             self.state.waiters.removeAll { isOver || $0.end <= end }
             return done.map(\.continuation)

@@ -30,6 +30,29 @@ public final class StateFolder: Sendable {
         self.descriptor = descriptor
     }
 
+    /// Takes the lock of a folder that exists, and leaves it as it is: to look at what is in it.
+    ///
+    /// - Throws: ``FerryError`` `.busy` if another process owns the queue, `.database` if it cannot be opened.
+    public init(locking path: String) throws(FerryError) {
+        let descriptor = ferry_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard descriptor >= 0 else {
+            throw Self.unusable("cannot open the state folder \(path): \(Self.reason)")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let isTaken = errno == EWOULDBLOCK
+            let reason = Self.reason
+            close(descriptor)
+            guard isTaken else { throw Self.unusable("cannot lock the state folder \(path): \(reason)") }
+            throw FerryError(
+                .busy,
+                "a service owns the queue in \(path); `ferry doctor` asks it, and --repair needs it stopped",
+                exitStatus: .noService
+            )
+        }
+        self.path = path
+        self.descriptor = descriptor
+    }
+
     deinit {
         close(self.descriptor)
     }

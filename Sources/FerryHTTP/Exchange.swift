@@ -67,9 +67,9 @@ public final class Exchange: Sendable {
     let request: HTTPRequest
     let headSlot = OneShot<Result<ResponseHead, ExchangeEnd>>()
     let endSlot = OneShot<ExchangeEnd>()
-    private let post: @Sendable (NetworkLoop.Command) -> Void
+    private let post: @Sendable (LoopThread.Command) -> Void
 
-    init(id: UInt64, request: HTTPRequest, post: @escaping @Sendable (NetworkLoop.Command) -> Void) {
+    init(id: UInt64, request: HTTPRequest, post: @escaping @Sendable (LoopThread.Command) -> Void) {
         self.id = id
         self.request = request
         self.post = post

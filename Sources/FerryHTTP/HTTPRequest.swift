@@ -26,6 +26,10 @@ public struct HTTPRequest: Sendable {
     public var decodes: Bool
     /// The lowest TLS version.
     public var tlsMinimum: TLSMinimum
+    /// Whether HTTP/2 may be spoken over TLS, if the server offers it; else it is HTTP/1.1.
+    public var http2: Bool
+    /// The size of the receive buffer, in bytes: what libcurl hands over at once at most.
+    public var bufferBytes: Int
     /// Limit for resolving, connecting and the TLS handshake together.
     public var connectTimeout: Duration
     /// Without a byte for this long the exchange ends with code 28, in any phase after connecting.
@@ -53,6 +57,8 @@ public struct HTTPRequest: Sendable {
         self.fields = fields
         self.decodes = false
         self.tlsMinimum = .v12
+        self.http2 = false
+        self.bufferBytes = 128 * 1_024
         self.connectTimeout = .seconds(30)
         self.stallTimeout = .seconds(60)
         self.expectsContinue = false

@@ -73,11 +73,11 @@ final class LoopTransfer {
         return [
             (CURLOPT_NOSIGNAL, 1),
             (CURLOPT_QUICK_EXIT, 1),
-            (CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)),
+            (CURLOPT_HTTP_VERSION, Int(request.http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)),
             (CURLOPT_SSLVERSION, Int(minimum)),
             (CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
             (CURLOPT_TCP_KEEPALIVE, 1),
-            (CURLOPT_BUFFERSIZE, 128 * 1_024),
+            (CURLOPT_BUFFERSIZE, request.bufferBytes),
             (CURLOPT_CONNECTTIMEOUT_MS, max(1, request.connectTimeout.wholeMilliseconds)),
             // Fewer than 1 byte a second for this long: code 28 (protocols: C20).
             (CURLOPT_LOW_SPEED_LIMIT, 1),

@@ -1,235 +1,85 @@
-import CCurl
-import CFerryLinux
 public import FerryCore
-import Glibc
 import Synchronization
 
-/// A thread that owns one libcurl multi handle and all of its easy handles.
+/// The network: one or more threads that each own a libcurl multi handle.
 ///
-/// Others post commands to a mailbox and wake it; answers come back through ``Exchange``. Nothing in it waits
-/// for anything but the network. After ``stop()`` every exchange has ended.
+/// All requests to one origin go through one thread, so that its connections are used again. Answers come back
+/// through ``Exchange``. After ``stop()`` every exchange has ended.
 public final class NetworkLoop: Sendable {
-    enum Command: Sendable {
-        case start(Exchange)
-        case accept(UInt64, any BodySink)
-        case resume(UInt64)
-        case cancel(UInt64)
-    }
-
-    /// The multi handle: used by the loop's thread alone, but for `curl_multi_wakeup`, which any thread may
-    /// call (curl_multi_wakeup(3)); ``Mailbox/isOpen`` is false before it is freed.
-    private struct Multi: @unchecked Sendable {
-        let handle: OpaquePointer
-    }
-
-    private struct Mailbox {
-        var commands: [Command] = []
+    private struct Threads {
+        var all: [LoopThread]
         var isOpen = true
     }
 
-    private let multi: Multi
     private let userAgent: String
-    private let mailbox = Mutex(Mailbox())
-    private let nextID = Atomic<UInt64>(1)
-    private let stopped = OneShot<Void>()
+    private let threads: Mutex<Threads>
 
-    /// Starts the thread.
+    /// Starts the first thread.
     ///
     /// - Parameter userAgent: What requests call themselves unless a field says otherwise.
     /// - Throws: ``FerryError`` `.noService` if libcurl cannot be set up or no thread can be had.
     public init(userAgent: String) throws(FerryError) {
-        guard Self.isLibraryReady, let handle = curl_multi_init() else {
-            throw FerryError(.noService, "libcurl could not be set up", exitStatus: .noService)
-        }
-        self.multi = Multi(handle: handle)
         self.userAgent = userAgent
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(self)
-        let code = pthread_create(
-            &thread,
-            nil,
-            { context in
-                guard let context else { return nil }
-                ferry_name_thread("ferry-network")
-                Unmanaged<NetworkLoop>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            },
-            context.toOpaque()
-        )
-        guard code == 0 else {
-            context.release()
-            curl_multi_cleanup(handle)
-            throw FerryError(.noService, "no thread for the network could be started", exitStatus: .noService)
-        }
-        pthread_detach(thread)
+        self.threads = Mutex(Threads(all: [try LoopThread(userAgent: userAgent)]))
     }
 
-    /// `curl_global_init`, once a process.
-    private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    /// Makes sure of so many threads, or as many as can be had; exchanges under way stay where they are.
+    public func grow(to count: Int) {
+        self.threads.withLock { threads in
+            while threads.isOpen, threads.all.count < count {
+                guard let thread = try? LoopThread(userAgent: self.userAgent) else { return }
+                threads.all.append(thread)
+            }
+        }
+    }
+
+    /// How many threads there are.
+    public var threadCount: Int { self.threads.withLock { $0.all.count } }
+
+    /// Exchanges that are under way.
+    public var exchangeCount: Int {
+        self.threads.withLock { $0.all }.reduce(0) { $0 + $1.exchangeCount }
+    }
 
     /// Sends a request; what goes wrong is told by the exchange.
     public func open(_ request: HTTPRequest) -> Exchange {
-        let id = self.nextID.wrappingAdd(1, ordering: .relaxed).oldValue
-        let exchange = Exchange(id: id, request: request) { [weak self] command in
-            _ = self?.post(command)  // a loop that is gone has ended all exchanges
-        }
-        if !self.post(.start(exchange)) {
-            let end = ExchangeEnd(code: ExchangeEnd.cancelledCode, detail: "the service is stopping")
-            exchange.headSlot.fill(.failure(end))
-            exchange.endSlot.fill(end)
-        }
-        return exchange
+        let threads = self.threads.withLock { $0.all }
+        return threads[Self.index(of: request.url, among: threads.count)].open(request)
     }
 
-    /// Ends all exchanges and the thread, and waits until that is done; callable once.
-    public func stop() async {
-        self.mailbox.withLock { box in
-            box.isOpen = false
-            _ = curl_multi_wakeup(self.multi.handle)  // it cannot fail on a live handle
-        }
-        await self.stopped.value()
-    }
-
-    private func post(_ command: Command) -> Bool {
-        self.mailbox.withLock { box in
-            guard box.isOpen else { return false }
-            box.commands.append(command)
-            _ = curl_multi_wakeup(self.multi.handle)  // it cannot fail on a live handle
-            return true
-        }
-    }
-
-    private func run() {
-        let worker = LoopWorker(multi: self.multi.handle, userAgent: self.userAgent)
-        while true {
-            let (commands, isOpen) = self.mailbox.withLock { box in
-                defer { box.commands.removeAll(keepingCapacity: true) }
-                return (box.commands, box.isOpen)
+    /// Runs a closure on every thread and returns when all have run it, or have ended; proves that they live.
+    public func ping(_ body: @escaping @Sendable () -> Void = {}) async {
+        for thread in self.threads.withLock({ $0.all }) {
+            await withCheckedContinuation { continuation in
+                let isPosted = thread.run {
+                    body()
+                    continuation.resume()
+                }
+                if !isPosted { continuation.resume() }
             }
-            for command in commands { worker.carryOut(command) }
-            guard isOpen else { break }
-            worker.turn()
-        }
-        worker.endAll()
-        curl_multi_cleanup(self.multi.handle)
-        self.stopped.fill(())
-    }
-}
-
-/// What the loop's thread does; not `Sendable`, it never leaves that thread.
-private final class LoopWorker {
-    private let multi: OpaquePointer
-    private let userAgent: String
-    private var transfers: [UInt64: LoopTransfer] = [:]
-    private var identifiers: [OpaquePointer: UInt64] = [:]
-    private var idleHandles: [OpaquePointer] = []
-
-    init(multi: OpaquePointer, userAgent: String) {
-        self.multi = multi
-        self.userAgent = userAgent
-    }
-
-    func carryOut(_ command: NetworkLoop.Command) {
-        switch command {
-        case .start(let exchange):
-            self.start(exchange)
-        case .accept(let id, let sink):
-            guard let transfer = self.transfers[id] else { return }
-            transfer.sink = sink
-            self.unpause(id)
-        case .resume(let id):
-            self.unpause(id)
-        case .cancel(let id):
-            self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
         }
     }
 
-    /// One round: let libcurl work, report what has finished, wait for events or a wake-up.
-    func turn() {
-        var running: Int32 = 0
-        // A failure of the multi handle itself (out of memory) shows as failed transfers below.
-        _ = curl_multi_perform(self.multi, &running)
-        var handle: OpaquePointer?
-        var result = CURLE_OK
-        var finished: [(UInt64, CURLcode)] = []
-        while ferry_curl_next_finished(self.multi, &handle, &result) == 1 {
-            if let handle, let id = self.identifiers[handle] { finished.append((id, result)) }
+    /// Ends all exchanges and threads, and waits until that is done; callable once.
+    public func stop() async {
+        let threads = self.threads.withLock { threads in
+            threads.isOpen = false
+            return threads.all
         }
-        for (id, code) in finished {
-            let detail = self.transfers[id]?.errorText ?? ""
-            self.finish(
-                id,
-                code: Int32(code.rawValue),
-                detail: detail.isEmpty && code != CURLE_OK
-                    ? String(cString: curl_easy_strerror(code)) : detail
-            )
-        }
-        if !finished.isEmpty { return }
-        // libcurl's own timers shorten the wait; without transfers only a wake-up matters.
-        _ = curl_multi_poll(self.multi, nil, 0, self.transfers.isEmpty ? 3_600_000 : 1_000, nil)
+        for thread in threads { await thread.stop() }
     }
 
-    func endAll() {
-        for id in Array(self.transfers.keys) {
-            self.finish(id, code: ExchangeEnd.cancelledCode, detail: "the service is stopping")
+    /// The thread of an origin: FNV-1a of the scheme and authority of the URL, which tells origins well apart.
+    static func index(of url: String, among count: Int) -> Int {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        var slashes = 0
+        for byte in url.utf8 {
+            if byte == UInt8(ascii: "/") || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") {
+                slashes += 1
+                if slashes > 2 { break }
+            }
+            hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
         }
-        for handle in self.idleHandles { curl_easy_cleanup(handle) }
-        self.idleHandles.removeAll()
-    }
-
-    private func start(_ exchange: Exchange) {
-        guard let easy = self.idleHandles.popLast() ?? curl_easy_init() else {
-            self.refuse(exchange, code: CURLE_OUT_OF_MEMORY)
-            return
-        }
-        let transfer = LoopTransfer(exchange: exchange, easy: easy)
-        var code = transfer.configure(userAgent: self.userAgent)
-        if code == CURLE_OK, curl_multi_add_handle(self.multi, easy) != CURLM_OK {
-            code = CURLE_FAILED_INIT
-        }
-        guard code == CURLE_OK else {
-            curl_easy_cleanup(easy)
-            self.refuse(exchange, code: code)
-            return
-        }
-        self.transfers[exchange.id] = transfer
-        self.identifiers[easy] = exchange.id
-    }
-
-    private func refuse(_ exchange: Exchange, code: CURLcode) {
-        let end = ExchangeEnd(code: Int32(code.rawValue), detail: String(cString: curl_easy_strerror(code)))
-        exchange.headSlot.fill(.failure(end))
-        exchange.endSlot.fill(end)
-    }
-
-    private func unpause(_ id: UInt64) {
-        guard let code = self.transfers[id]?.unpause(), code != CURLE_OK else { return }
-        self.finish(id, code: code)
-    }
-
-    private func finish(_ id: UInt64, code: CURLcode) {
-        let detail = self.transfers[id]?.errorText ?? ""
-        self.finish(
-            id,
-            code: Int32(code.rawValue),
-            detail: detail.isEmpty && code != CURLE_OK ? String(cString: curl_easy_strerror(code)) : detail
-        )
-    }
-
-    private func finish(_ id: UInt64, code: Int32, detail: String) {
-        guard let transfer = self.transfers.removeValue(forKey: id) else { return }
-        let end = transfer.end(code: code, detail: detail)
-        self.identifiers[transfer.easy] = nil
-        _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle
-        // After a failure a handle may keep its buffer, and then its size cannot be set again: libcurl 7.88
-        // does so when a name was not resolved, and the next transfer would end with code 43.
-        if code == Int32(CURLE_OK.rawValue), self.idleHandles.count < 16 {
-            curl_easy_reset(transfer.easy)
-            self.idleHandles.append(transfer.easy)
-        } else {
-            curl_easy_cleanup(transfer.easy)
-        }
-        transfer.exchange.headSlot.fill(.failure(end))
-        transfer.exchange.endSlot.fill(end)
+        return Int(hash % UInt64(count))
     }
 }

@@ -16,10 +16,10 @@ public struct FileRecord: Sendable, Equatable {
     public var device: Int64?
     /// The partial's inode.
     public var inode: Int64?
-    /// The partial's st_mtim in nanoseconds when its last attempt ended with everything durable; nil while one
+    /// The partial's st_ctim in nanoseconds when its last attempt ended with everything durable; nil while one
     /// runs, and after a crash.
     public var settledNs: Int64?
-    /// JSON: validator, length, type and digests of the remote object.
+    /// JSON: validator, length, type and digests of the remote object, and the hash of the durable bytes.
     public var remote: String
     /// The URL that answered, redacted.
     public var finalURL: String?

@@ -8,12 +8,14 @@ public struct JobFilter: Sendable, Equatable {
     public var states: [JobState]
     /// Only of these groups; empty: any.
     public var groups: [String]
-    /// Only to this host, `name:port`.
+    /// Only to this host: `name` on any port, or `name:port`.
     public var host: String?
     /// Leaves out jobs that ended before this, failed ones too.
     public var endedAfter: Timestamp?
     /// Only the newest n.
     public var limit: Int?
+    /// Only older ones, by their number: the next page.
+    public var before: JobID?
 
     /// Makes a filter; the default lets all jobs through.
     public init(
@@ -22,7 +24,8 @@ public struct JobFilter: Sendable, Equatable {
         groups: [String] = [],
         host: String? = nil,
         endedAfter: Timestamp? = nil,
-        limit: Int? = nil
+        limit: Int? = nil,
+        before: JobID? = nil
     ) {
         self.jobs = jobs
         self.states = states
@@ -30,5 +33,6 @@ public struct JobFilter: Sendable, Equatable {
         self.host = host
         self.endedAfter = endedAfter
         self.limit = limit
+        self.before = before
     }
 }

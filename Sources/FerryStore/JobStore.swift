@@ -79,6 +79,16 @@ public final class JobStore: Sendable {
         }
     }
 
+    /// Runs a closure on the writer's queue and returns when the reader's has answered too; proves that both live.
+    public func ping(_ body: @escaping @Sendable () -> Void = {}) async {
+        await withCheckedContinuation { continuation in
+            self.writer.async { _ in
+                body()
+                self.reader.async { _ in continuation.resume() }
+            }
+        }
+    }
+
     /// Ends the use of the database: finishes accepted writes, marks it clean, empties the write-ahead log.
     ///
     /// Blocks until that is done, so it must not be called from a closure of the store. A second call does

@@ -99,7 +99,10 @@ extension JobFilter {
     ///
     /// The words of states are written out: only then
     /// does SQLite see that the partial index of live jobs serves (sqlite.org/partialindex.html §3).
-    var query: (sql: String, values: [any SQLBindable]) {
+    var query: (sql: String, values: [any SQLBindable]) { self.query(of: JobRecord.columns) }
+
+    /// The same for other columns of the job table.
+    func query(of columns: String) -> (sql: String, values: [any SQLBindable]) {
         var conditions: [String] = []
         var values: [any SQLBindable] = []
         if !self.jobs.isEmpty {
@@ -119,8 +122,17 @@ extension JobFilter {
             values += self.groups
         }
         if let host = self.host {
-            conditions.append("host = ?")
-            values.append(host)
+            if let pattern = HostPattern(host), pattern.port == nil {
+                conditions.append("host > ? AND host < ?")
+                values += ["\(pattern.name):", "\(pattern.name);"]  // a semicolon follows the colon in ASCII
+            } else {
+                conditions.append("host = ?")
+                values.append(HostPattern(host)?.description ?? host)
+            }
+        }
+        if let before = self.before {
+            conditions.append("id < ?")
+            values.append(before)
         }
         if let endedAfter = self.endedAfter {
             conditions.append("(finished_at IS NULL OR finished_at >= ?)")
@@ -128,6 +140,6 @@ extension JobFilter {
         }
         values.append(self.limit ?? -1)
         let filter = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-        return ("SELECT \(JobRecord.columns) FROM job\(filter) ORDER BY id DESC LIMIT ?", values)
+        return ("SELECT \(columns) FROM job\(filter) ORDER BY id DESC LIMIT ?", values)
     }
 }

@@ -41,6 +41,12 @@ public class Reader {
         return newestFirst.reversed()
     }
 
+    /// The numbers of the jobs that a filter lets through, oldest first.
+    public final func jobIDs(_ filter: JobFilter) throws -> [JobID] {
+        let query = filter.query(of: "id")
+        return try self.connection.rows(query.sql, query.values) { $0.job() }.reversed()
+    }
+
     /// A job's file of the highest generation.
     public final func file(_ id: JobID) throws -> FileRecord? {
         try self.connection.first(

@@ -3,6 +3,8 @@ import FoundationEssentials
 
 /// A part of a request that is kept apart from it, in the table `secret`.
 struct RequestSecret: Equatable {
+    /// The kinds that a request consists of; the others belong to other parts of a job.
+    static let kinds = ["url", "headers", "proxy", "form"]
     /// `url`, `headers`, `proxy` or `form`.
     let kind: String
     /// The whole URL, or JSON.

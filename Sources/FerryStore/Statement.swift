@@ -8,6 +8,8 @@ enum SQLValue {
     case text(String)
 }
 
+extension SQLValue: SQLBindable { var sqlValue: SQLValue { self } }
+
 /// What can be bound to a parameter of a statement.
 protocol SQLBindable {
     var sqlValue: SQLValue { get }
@@ -149,6 +151,16 @@ struct Row {
 
     /// The next column as text; the schema forbids NULL.
     mutating func text() -> String { self.optionalText() ?? "" }
+
+    /// All columns from the next one on, each as it is stored; the schema knows numbers and texts only.
+    mutating func values() -> [any SQLBindable] {
+        var values: [any SQLBindable] = []
+        while self.column < sqlite3_column_count(self.handle) {
+            let isNumber = sqlite3_column_type(self.handle, self.column) == SQLITE_INTEGER
+            values.append(isNumber ? SQLValue.integer(self.integer()) : self.optionalText().sqlValue)
+        }
+        return values
+    }
 
     /// The next column as a truth value, nil for NULL.
     mutating func optionalBool() -> Bool? { self.optionalInteger().map { $0 != 0 } }

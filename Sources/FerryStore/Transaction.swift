@@ -4,23 +4,30 @@ public import FerryCore
 ///
 /// Valid only inside the closure of ``JobStore/write(_:)``. It reads what was written before in the closure.
 public final class Transaction: Reader {
-    /// Inserts a queued job and gives its number; the number holds once `write` has returned.
+    /// Inserts a job and gives its number; the number holds once `write` has returned.
+    ///
+    /// It is queued, or waits if its request says that it must not begin before a later time.
     public func insert(_ job: NewJob) throws -> JobID {
         let request = job.request
         let (stored, secrets) = try request.parted(redactedURL: job.redactedURL)
+        let later = request.notBefore.flatMap { $0 > job.createdAt ? $0 : nil }
         try self.connection.run(
             """
-            INSERT INTO job (session, kind, state, priority, host, group_name, url, attempts,
-                transient_tries, doubtful_tries, forgiven_attempts, restarts, mismatches, best_bytes, bytes_durable,
-                created_at)
-            VALUES (?, ?, 'queued', ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?)
+            INSERT INTO job (session, kind, state, wait_reason, priority, host, group_name, url, not_before,
+                next_try, attempts, transient_tries, doubtful_tries, forgiven_attempts, restarts, mismatches,
+                best_bytes, bytes_durable, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?)
             """,
             job.session,
             request.kind,
+            later == nil ? JobState.queued : .waiting,
+            later.map { _ in WaitReason.schedule },
             request.priority,
             job.host,
             request.group,
             job.redactedURL,
+            later,
+            later,
             job.createdAt
         )
         let id = JobID(rawValue: self.connection.lastInsertedID)
@@ -36,10 +43,43 @@ public final class Transaction: Reader {
             request.directory,
             request.output
         )
+        try self.insert(secrets, of: id)
+        return id
+    }
+
+    /// Replaces the request of a job that is not final, with its secrets; the job's own row is left alone.
+    ///
+    /// `redactedURL` is its URL as it may be shown, and `urlFingerprint` the digest of a new URL; nil keeps the
+    /// old one.
+    public func replace(
+        request: JobRequest,
+        redactedURL: String,
+        urlFingerprint: String?,
+        of id: JobID
+    ) throws {
+        let (stored, secrets) = try request.parted(redactedURL: redactedURL)
+        try self.connection.run(
+            """
+            UPDATE job_request SET request = ?, url_fingerprint = coalesce(?, url_fingerprint), directory = ?,
+                output = ?
+            WHERE job = ?
+            """,
+            stored,
+            urlFingerprint,
+            request.directory,
+            request.output,
+            id
+        )
+        for kind in RequestSecret.kinds {
+            try self.connection.run("DELETE FROM secret WHERE job = ? AND kind = ?", id, kind)
+        }
+        try self.insert(secrets, of: id)
+    }
+
+    private func insert(_ secrets: [RequestSecret], of id: JobID) throws {
         for secret in secrets {
             try self.connection.run("INSERT INTO secret VALUES (?, ?, ?)", id, secret.kind, secret.value)
         }
-        return id
     }
 
     /// Stores all columns of a job that exists.

@@ -134,6 +134,56 @@ import Testing
         }
     }
 
+    @Test(arguments: [0, 100_000, 1_299_999] as [Int64])
+    func `a partial that was changed while nobody served is fetched anew`(at offset: Int64) async throws {
+        let size: Int64 = 1_300_003
+        let object = TestObject(size: 3 * Self.mebibyte, seed: 17)
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(object, for: request)
+            return number == 0 ? reply.with(.stall(after: size)) : reply
+        }
+        try await withCrashScope { scope in
+            let daemon = try await scope.readyDaemon(dyingAt: "checkpointed")
+            #expect(try await scope.add(server.url("object.bin")) == "1\n")
+            #expect(try await daemon.waitForExit().ending == .signalled(SIGKILL))
+            let file = open("\(scope.target)/.object.bin.1.ferry-part", O_RDWR)
+            defer { close(file) }
+            var byte = object.bytes(offset..<offset + 1)[0] ^ 1
+            try #require(pwrite(file, &byte, 1, off_t(offset)) == 1)
+            #expect(try await scope.ferry("wait", "1").status == 0)
+            #expect(server.requests.map(\.rangeStart) == [nil, nil])
+            #expect(try scope.targetNames == ["object.bin"])
+            #expect(try object.matches("\(scope.target)/object.bin") == nil)
+        }
+    }
+
+    @Test func `a digest that came as a trailer survives a kill`() async throws {
+        let object = TestObject(size: 300_000, seed: 37)
+        let digest = "sha-256=:\(String(repeating: "A", count: 43))=:"
+        let server = try ScriptedServer { request, number in
+            guard number == 0 else { return Reply.object(object, for: request) }
+            return Reply(
+                200,
+                headers: ["Trailer: Repr-Digest", "ETag: \(object.etag)"],
+                body: .sequence([
+                    .bytes(Array("\(String(object.size, radix: 16))\r\n".utf8)),
+                    .slice(object.changed(), 0..<object.size),
+                    .bytes(Array("\r\n0\r\nRepr-Digest: \(digest)\r\n\r\n".utf8)),
+                ]),
+                declaredLength: .raw(["Transfer-Encoding: chunked"])
+            )
+        }
+        try await withCrashScope { scope in
+            let daemon = try await scope.readyDaemon(dyingAt: "body-ended")
+            #expect(try await scope.add(server.url("object.bin")) == "1\n")
+            #expect(try await daemon.waitForExit().ending == .signalled(SIGKILL))
+            #expect(try await scope.ferry("wait", "1").status == 0)
+            // Nothing is missing, but it is not what the trailer had named.
+            #expect(server.requests.map(\.rangeStart) == [nil, object.size, nil])
+            #expect(try object.matches("\(scope.target)/object.bin") == nil)
+        }
+    }
+
     /// The next service asks for exactly what is missing, and the file is right.
     private static func expectRest(
         of object: TestObject,

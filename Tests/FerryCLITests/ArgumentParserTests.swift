@@ -144,6 +144,11 @@ import Testing
         case .header: ["Name: value"]
         case .checksum: ["md5:d41d8cd98f00b204e9800998ecf8427e"]
         case .size: ["10M"]
+        case .group: ["nightly"]
+        case .priority: ["-5"]
+        case .time: ["+8h"]
+        case .host: ["example.org:8443"]
+        case .limit: ["default"]
         }
     }
 

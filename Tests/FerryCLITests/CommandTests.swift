@@ -273,14 +273,14 @@ import Testing
         ([SteeredJob(id: JobID(rawValue: 1), state: .paused)], .success, ""),
         ([], .success, ""),
         (
-            [SteeredJob(id: JobID(rawValue: 1), state: nil, error: "there is no such job")], .failed,
-            "ferry: job 1: there is no such job\n"
+            [SteeredJob(id: JobID(rawValue: 1), state: nil, error: "there is no job 1")], .failed,
+            "ferry: there is no job 1\n"
         ),
         (
             [
                 SteeredJob(id: JobID(rawValue: 1), state: .paused),
-                SteeredJob(id: JobID(rawValue: 2), state: .completed, error: "it is completed"),
-            ], .partlyFailed, "ferry: job 2: it is completed\n"
+                SteeredJob(id: JobID(rawValue: 2), state: .completed, error: "job 2 is completed"),
+            ], .partlyFailed, "ferry: job 2 is completed\n"
         ),
     ]
 

@@ -66,6 +66,8 @@ import Testing
         #expect(try Self.names(of: progress) == JSONFields.progress.map(\.name).sorted())
         let attempt = AttemptDocument(attempt: 1, beganAt: noon, offsetBytes: 0, receivedBytes: 0)
         #expect(try Self.names(of: attempt) == JSONFields.attempt.map(\.name).sorted())
+        let finding = Finding("disk", .ok, "enough")
+        #expect(try Self.names(of: finding) == JSONFields.finding.map(\.name).sorted())
     }
 
     /// The names of a flat document's fields, sorted.
@@ -78,7 +80,7 @@ import Testing
 
     @Test(.enabled(if: access("/usr/bin/mandoc", X_OK) == 0))
     func `mandoc finds nothing to complain of`() throws {
-        let pipe = try #require(popen("/usr/bin/mandoc -T lint '\(Self.manualPath)' 2>&1", "r"))
+        let pipe = try #require(popen("/usr/bin/mandoc -T lint -W warning '\(Self.manualPath)' 2>&1", "r"))
         defer { pclose(pipe) }
         var text = ""
         var buffer = [CChar](repeating: 0, count: 4_096)

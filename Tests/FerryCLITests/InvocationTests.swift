@@ -29,12 +29,26 @@ import Testing
         (["log", "1", "2"], "ferry log needs the number of one job"),
         (["show", "x"], "'x' is no number of a job; 'ferry list' shows them"),
         (["show", "0"], "'0' is no number of a job; 'ferry list' shows them"),
-        (["wait"], "ferry wait needs the number of a job"),
+        (["wait"], "ferry wait needs numbers of jobs or --group"),
+        (["wait", "1", "--group", "g"], "ferry wait takes only one of numbers of jobs or --group"),
+        (["set"], "ferry set needs the number of a job"),
+        (["set", "1"], "ferry set needs something to change, such as --priority 5"),
+        (["set", "1", "2", "--url", "u"], "--url is that of one job, but there are 2"),
+        (["set", "1", "2", "-o", "f"], "-o is that of one job, but there are 2"),
+        (["set", "1", "-o", "d/"], "-o: 'd/' names a folder, not a file; -d DIR names the folder"),
+        (["limit", "5M"], "ferry limit takes no operand such as '5M'"),
         (["list", "3"], "ferry list takes no operand such as '3'"),
         (["run", "now"], "ferry run takes no operand such as 'now'"),
         (["list", "--limit", "0"], "--limit: there is nothing to list with a limit of 0"),
-        (["pause"], "ferry pause needs numbers of jobs, --state or --all"),
-        (["cancel", "1", "--all"], "ferry cancel takes only one of numbers of jobs, --state or --all"),
+        (["pause"], "ferry pause needs numbers of jobs, --group and --state, or --all"),
+        (
+            ["cancel", "1", "--all"],
+            "ferry cancel takes only one of numbers of jobs, --group and --state, or --all"
+        ),
+        (
+            ["retry", "--group", "g", "--all"],
+            "ferry retry takes only one of numbers of jobs, --group and --state, or --all"
+        ),
         (["help", "gett"], "ferry help: 'gett' is no command"),
     ]
 
@@ -42,6 +56,77 @@ import Testing
     func `wrong use is one clear sentence and status 2`(words: [String], message: String) {
         let error = #expect(throws: FerryError.self) { try invocation(words) }
         #expect(error == .usage(message))
+    }
+
+    static let values: [([String], String)] = [
+        (["add", "--priority", "101", "u"], "--priority: '101' is no number from -100 to 100"),
+        (["add", "--priority", "--5", "u"], "--priority: '--5' is no number from -100 to 100"),
+        (
+            ["add", "--group", "a b", "u"],
+            "--group: the name of a group holds a blank, a comma, a quote or a control character"
+        ),
+        (["list", "--group", ""], "--group: the name of a group is empty"),
+        (
+            ["add", "--not-before", "25:00", "u"],
+            "--not-before: '25:00' is no time such as 22:00, +8h, 2026-12-24 or 2026-12-24T22:00:00Z"
+        ),
+        (["list", "--host", "a/b"], "--host: 'a/b' is no host such as example.org or example.org:8443"),
+        (["limit", "--running", "0"], "--running: '0' is no number from 1 to 1000 and not 'default'"),
+        (["limit", "--running", "1001"], "--running: '1001' is no number from 1 to 1000 and not 'default'"),
+    ]
+
+    @Test(arguments: values)
+    func `a bad value is one clear sentence and status 2`(words: [String], message: String) {
+        let error = #expect(throws: FerryError.self) { try ArgumentParser.parse(words) }
+        #expect(error == .usage(message))
+    }
+
+    @Test func `a group, a priority and a time go with the job`() throws {
+        guard
+            case .add(let order) = try invocation([
+                "add", "--group", "nightly", "--priority=-5", "--not-before", "2099-12-24T22:00:00Z", "u",
+            ])
+        else {
+            Issue.record("no add")
+            return
+        }
+        #expect(order.requests.map(\.group) == ["nightly"])
+        #expect(order.requests.map(\.priority) == [-5])
+        #expect(order.requests.map(\.notBefore) == [Timestamp(year: 2099, month: 12, day: 24, hour: 22)])
+    }
+
+    @Test func `set takes its changes, and limit its numbers`() throws {
+        guard
+            case .set(let jobs, let changes, let destination) = try invocation([
+                "set", "3", "--priority", "+7", "-H", "A: 1", "-H", "B:", "-o", "x/f", "--attempts", "0",
+                "--allow-http",
+            ]),
+            case .limit(let limits, host: "a") = try invocation(["limit", "--host", "a", "--running", "3"]),
+            case .limit(let none, host: nil) = try invocation(["limit"]),
+            case .wait(let waited, timeout: nil) = try invocation(["wait", "--group", "a", "--group", "b"]),
+            case .steer(.retry, let failed, false) = try invocation([
+                "retry", "--group", "a", "--state", "failed",
+            ])
+        else {
+            Issue.record("another invocation")
+            return
+        }
+        #expect(jobs == [JobID(rawValue: 3)])
+        #expect(
+            changes
+                == JobChanges(
+                    priority: 7,
+                    headers: [RequestHeader(name: "A", value: "1"), RequestHeader(name: "B", value: "")],
+                    allowHTTP: true,
+                    output: "/home/u/x/f",
+                    attempts: 0
+                )
+        )
+        #expect(destination?.directory == "/home/u/x")
+        #expect(limits == [LimitChange(host: "a", running: .set(3))])
+        #expect(none.isEmpty)
+        #expect(waited == Selector(groups: ["a", "b"]))
+        #expect(failed == Selector(states: [.failed], groups: ["a"]))
     }
 
     static let destinations: [([String], directory: String, output: String?)] = [

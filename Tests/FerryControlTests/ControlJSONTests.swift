@@ -92,7 +92,24 @@ import Testing
                 includeOld: true
             ),
             .list(selector: Selector(), host: nil, limit: nil, includeOld: false),
-            .show(job: ids[0]), .log(job: ids[1]), .attach(jobs: ids), .attachAll, .counts, .handOver,
+            .show(job: ids[0]), .log(job: ids[1]), .attach(jobs: ids), .attachAll, .counts, .handOver, .check,
+            .exportResumeData(job: ids[0]),
+            .set(selector: Selector(jobs: ids), changes: JobChanges(priority: 1, notBefore: time)),
+            .set(
+                selector: Selector(groups: ["g"]),
+                changes: JobChanges(
+                    group: "g",
+                    url: "https://a/",
+                    headers: [RequestHeader(name: "A", value: "")],
+                    allowHTTP: true,
+                    output: "/f",
+                    attempts: 3
+                )
+            ),
+            .limits(changes: []),
+            .limits(changes: [
+                LimitChange(running: .set(3)), LimitChange(host: "h", running: .configured),
+            ]),
             .subscribe(jobs: nil, progress: true), .subscribe(jobs: ids, progress: false),
         ]
         + SteerAction.allCases.map { .steer(action: $0, selector: Selector(all: true), keepPartial: true) }
@@ -150,6 +167,14 @@ import Testing
                     AddedJob(outcome: .resumed, job: bareJob),
                 ],
                 running: true
+            ),
+            .limits(
+                LimitsDocument(
+                    running: 16,
+                    runningIsLive: true,
+                    perHost: 6,
+                    hosts: [HostLimitDocument(host: "h", running: 1, runningIsLive: false)]
+                )
             ),
             .jobs([fullJob, bareJob], counts: counts), .job(fullJob),
             .log(job: bareJob, attempts: [attempt], events: [eventDocument]),

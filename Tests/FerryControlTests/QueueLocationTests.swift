@@ -86,6 +86,32 @@ import Testing
         #expect(location.stateDirectory == String(cString: home) + "/.local/state/ferry")
     }
 
+    @Test func `without XDG_RUNTIME_DIR a service is found by the socket in the usual place`() throws {
+        let runtime = try Folder()
+        func socketPath(_ environment: [String: String]) throws -> String {
+            try QueueLocation.resolve(
+                stateDirectory: nil,
+                system: false,
+                environment: environment.merging(["HOME": "/h"]) { $1 },
+                currentDirectory: "/",
+                runtimeDirectory: runtime.path
+            ).socketPath
+        }
+        #expect(try socketPath([:]) == "/h/.local/state/ferry/control.sock")
+        try #require(mkdir(runtime.path + "/ferry", 0o700) == 0)
+        let usual = runtime.path + "/ferry/control.sock"
+        defer {
+            unlink(usual)
+            rmdir(runtime.path + "/ferry")
+        }
+        let descriptor = UnixSocket.make()
+        defer { close(descriptor) }
+        try #require(UnixSocket.bind(descriptor, to: usual) == 0)
+        #expect(try socketPath([:]) == usual)
+        #expect(try socketPath(["XDG_RUNTIME_DIR": "/r"]) == "/r/ferry/control.sock")
+        #expect(try socketPath(["FERRY_STATE_DIR": "/q"]) == "/q/control.sock")
+    }
+
     @Test func `a path of 107 bytes fits a socket, and one more is refused with a way out`() throws {
         func resolve(_ count: Int) throws(FerryError) -> QueueLocation {
             let folder = "/" + String(repeating: "d", count: count - 1 - "/control.sock".utf8.count)

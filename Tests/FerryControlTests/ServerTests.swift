@@ -434,7 +434,7 @@ import Testing
         let location = try QueueLocation(stateDirectory: folder.path, socketPath: path, isSystem: isSystem)
         let listener = try ServerListener(location)
         #expect(folder.mode("run/s") == S_IFSOCK | mode)
-        #expect(folder.mode("run") == S_IFDIR | 0o700)
+        #expect(folder.mode("run") == S_IFDIR | (isSystem ? 0o750 : 0o700))
         listener.close()
         #expect(folder.mode("run/s") == nil)
     }

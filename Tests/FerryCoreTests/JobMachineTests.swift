@@ -40,6 +40,8 @@ import Testing
     }
 
     private static let waiting = JobStatus(state: .waiting, waitReason: .host, retryAt: now)
+    private static let later = now + .seconds(3_600)
+    private static let scheduled = JobStatus(state: .waiting, waitReason: .schedule, retryAt: later)
     private static let gaveUp = JobStatus(state: .failed, failureReason: .gaveUp)
 
     private static let table: [Row] = [
@@ -182,6 +184,16 @@ import Testing
             unchanged,
             unchanged,
             unchanged
+        ),
+        Row(
+            .schedule(later),
+            to(scheduled),
+            to(scheduled, .stopTransfer),
+            to(scheduled),
+            unchanged,
+            unchanged,
+            refused,
+            refused
         ),
     ]
 

@@ -62,6 +62,10 @@ import Testing
         },
         Good("transport", "allow_http", "[]") { $0.transport.allowHTTP = [] },
         Good("transport", "allow_local_http", "true") { $0.transport.allowLocalHTTP = true },
+        Good("transport", "http2", "true") { $0.http2 = true },
+        Good("limits", "connections_per_file", "1") { _ in },
+        Good("limits", "down", "null") { _ in },
+        Good("limits", "up", "null") { _ in },
         Good("history", "keep", "\"30d\"") { $0.historyKeep = .seconds(30 * 86_400) },
     ]
 
@@ -107,6 +111,12 @@ import Testing
         ("transport", "allow_http", "\"*.lan\"", "a list of host patterns"),
         ("transport", "allow_http", "[\"*.lan\", 1]", "a list of host patterns"),
         ("transport", "allow_http", "[\"\"]", "a list of host patterns"),
+        ("transport", "http2", "1", "true or false"),
+        ("limits", "connections_per_file", "17", "a whole number from 1 to 16"),
+        ("limits", "connections_per_file", "\"4\"", "a whole number from 1 to 16"),
+        ("limits", "down", "\"fast\"", "a rate such as \"10M\", or null"),
+        ("limits", "up", "\"0\"", "a rate such as \"10M\", or null"),
+        ("limits", "up", "10", "a rate such as \"10M\", or null"),
         ("history", "keep", "90", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
     ])
     func `a bad value is named with file and key`(
@@ -196,6 +206,7 @@ import Testing
         #expect(configuration.engine.perHost == 3)
         try configuration.apply(environment: [
             "FERRY_LIMITS_RUNNING": "6", "FERRY_RETRY_BASE": "2s", "FERRY_X": "1",
+            "FERRY_LIMITS_PER_HOST": "",
         ])
         #expect(configuration.engine.running == 6)
         #expect(configuration.engine.retry.base == .seconds(2))
@@ -212,15 +223,207 @@ import Testing
         )
     }
 
+    @Test(arguments: ["FERRY_LIMITS_RUNING", "FERRY_TRANSPORT_X", "FERRY_HISTORY_"])
+    func `a variable of no key is named`(_ name: String) {
+        var configuration = Configuration()
+        let error = #expect(throws: FerryError.self) { try configuration.apply(environment: [name: "1"]) }
+        #expect(error?.message == "the variable \(name) is that of no key of the configuration")
+    }
+
+    @Test(arguments: Setting.all.map(\.key))
+    func `a value that is shown reads back as the same`(_ key: String) throws {
+        let setting = try #require(Setting.all.first { $0.key == key })
+        for item in Self.good where item.section == setting.section && item.name == setting.name {
+            let shown = setting.value.read(item.expected)
+            var configuration = EngineConfiguration()
+            #expect(setting.value.apply(shown, &configuration) == nil)
+            #expect(configuration == item.expected, "\(shown)")
+        }
+    }
+
+    // MARK: Hosts, and what this version lacks
+
+    @Test func `a host has settings of its own, by name or with its port`() throws {
+        let configuration = try self.configuration(
+            """
+            { hosts: { "Downloads.Example.org": { per_host: 2, pins: [], auth: null },
+                       "example.org:8443": { per_host: 9, http2: true }, "[::1]": { per_host: 3 } },
+              limits: { per_host: 5 } }
+            """
+        )
+        #expect(configuration.hosts["downloads.example.org"]?.perHost == 2)
+        #expect(configuration.hosts["example.org:8443"]?.http2 == true)
+        #expect(configuration.hosts["[::1]"]?.perHost == 3)
+        #expect(configuration.perHost == 5)
+    }
+
+    @Test func `a later file replaces single keys of a host`() throws {
+        var configuration = Configuration()
+        try configuration.apply(
+            file: "/a",
+            text: Array("{ hosts: { h: { per_host: 2, http2: true } } }".utf8)
+        )
+        try configuration.apply(file: "/b", text: Array("{ hosts: { h: { per_host: 3 } } }".utf8))
+        #expect(configuration.engine.hosts["h"]?.perHost == 3)
+        #expect(configuration.engine.hosts["h"]?.http2 == true)
+        let entries = configuration.entries.filter { $0.key.hasPrefix("hosts.") }
+        #expect(
+            entries == [
+                Configuration.Entry(key: "hosts.h.per_host", value: .number(3), origin: .file("/b")),
+                Configuration.Entry(key: "hosts.h.http2", value: .bool(true), origin: .file("/a")),
+            ]
+        )
+    }
+
+    @Test(arguments: [
+        (
+            "{ limits: { connections_per_file: 4 } }",
+            "limits.connections_per_file = 4 is not supported by this version; leave it out, or write 1"
+        ),
+        (
+            "{ limits: { down: '10M' } }",
+            "limits.down = \"10M\" is not supported by this version; leave it out, or write null"
+        ),
+        (
+            "{ hosts: { h: { pins: ['sha256//x'] } } }",
+            "hosts.h.pins = [\"sha256//x\"] is not supported by this version; leave it out, or write []"
+        ),
+        (
+            "{ hosts: { h: { auth: 'corp' } } }",
+            "hosts.h.auth = \"corp\" is not supported by this version; leave it out, or write null"
+        ),
+        (
+            "{ auth: { corp: { oauth: {} } } }",
+            "auth.corp cannot be set: auth is not supported by this version"
+        ),
+        (
+            "{ profiles: { private: { cookies: 'none' } } }",
+            "profiles.private cannot be set: profiles is not supported by this version"
+        ),
+        ("{ auth: { corp: 1 } }", "auth.corp must be an object, not 1"),
+        ("{ hosts: { h: 1 } }", "hosts.h must be an object, not 1"),
+        ("{ hosts: { h: { per_hosts: 1 } } }", "unknown key hosts.h.per_hosts = 1"),
+        (
+            "{ hosts: { h: { pins: ['x'] } } }",
+            "hosts.h.pins must be a list of pins such as \"sha256//…\", not [\"x\"]"
+        ),
+        ("{ hosts: { 'https://h': {} } }", "hosts.https://h names no host; write its name, or name:port"),
+        ("{ hosts: { '': {} } }", "hosts. names no host; write its name, or name:port"),
+    ])
+    func `what this version does not do is refused`(_ text: String, _ message: String) {
+        let error = #expect(throws: FerryError.self) { try self.configuration(text) }
+        #expect(error?.message == "/c.json5: \(message)")
+        #expect(error?.exitStatus == .usage)
+    }
+
+    @Test func `empty objects of what this version lacks are taken`() throws {
+        #expect(try self.configuration("{ hosts: {}, auth: {}, profiles: {} }") == EngineConfiguration())
+    }
+
+    // MARK: Reloading
+
+    private func layers(_ file: String, _ environment: [String: String] = [:]) throws -> Configuration {
+        var configuration = Configuration()
+        try configuration.apply(file: "/f", text: Array(file.utf8))
+        try configuration.apply(environment: environment)
+        return configuration
+    }
+
+    @Test func `a reload tells what has changed`() throws {
+        let old = try self.layers(
+            "{ limits: { running: 4 }, hosts: { a: { per_host: 1 }, b: { per_host: 2 } } }"
+        )
+        let new = try self.layers(
+            "{ limits: { running: 5 }, hosts: { a: { per_host: 3 }, c: { per_host: 4 } } }"
+        )
+        #expect(new.changes(from: new).isEmpty)
+        #expect(
+            new.changes(from: old) == [
+                Configuration.Change(key: "limits.running", old: .number(4), new: .number(5)),
+                Configuration.Change(key: "hosts.a.per_host", old: .number(1), new: .number(3)),
+                Configuration.Change(key: "hosts.c.per_host", old: .null, new: .number(4)),
+                Configuration.Change(key: "hosts.b.per_host", old: .number(2), new: .null),
+            ]
+        )
+    }
+
+    @Test func `a reload tells which changes a variable outweighs`() throws {
+        let environment = ["FERRY_LIMITS_RUNNING": "9", "FERRY_LIMITS_PER_HOST": "8"]
+        let old = try self.layers("{ limits: { running: 4 } }", environment)
+        let new = try self.layers("{ limits: { running: 5 } }", environment)
+        #expect(new.engine.running == 9)
+        #expect(new.changes(from: old).isEmpty)
+        let outweighed = new.outweighed(since: old)
+        #expect(outweighed.map(\.key) == ["limits.running"])
+        #expect(outweighed.map(\.variable) == ["FERRY_LIMITS_RUNNING"])
+    }
+
+    // MARK: ferry config
+
+    private func report(_ file: String, service: Configuration?, running: Int? = nil) throws
+        -> ConfigurationReport
+    {
+        let service = service.map { service in
+            var effective = service.engine
+            if let running { effective.running = running }
+            return ConfigurationReport.Service(pid: 42, settings: service.documents(effective: effective))
+        }
+        return ConfigurationReport(configuration: try self.layers(file), files: ["/f"], service: service)
+    }
+
+    @Test func `the report tells value and origin of every key`() throws {
+        let report = try self.report("{ limits: { running: 4 } }", service: nil)
+        #expect(report.text.split(separator: "\n").count == Setting.all.count)
+        #expect(report.text.hasPrefix("limits.running                4      /f\n"))
+        #expect(report.text.contains("\nretry.cap                     \"5m\"   built in\n"))
+        #expect(report.note == nil)
+        let json = try #require(JSONValue(json5: report.json))
+        guard case .object(let root) = json, case .array(let settings)? = root["settings"] else {
+            Issue.record("\(report.json)")
+            return
+        }
+        #expect(root["type"] == .string("config") && root["service_pid"] == .null)
+        #expect(
+            settings.first
+                == .object([
+                    "key": .string("limits.running"), "value": .number(4), "source": .string("file"),
+                    "origin": .string("/f"), "differs": .bool(false), "service_value": .null,
+                    "service_origin": .null,
+                ])
+        )
+    }
+
+    @Test func `the report tells where the service differs`() throws {
+        let same = try self.report(
+            "{ limits: { running: 4 } }",
+            service: self.layers("{ limits: { running: 4 } }")
+        )
+        #expect(same.note == nil && !same.text.contains("the service has"))
+        let other = try self.report(
+            "{ limits: { running: 4 }, hosts: { a: { per_host: 1 } } }",
+            service: self.layers("{ limits: { per_host: 2 }, hosts: { b: { per_host: 3 } } }"),
+            running: 7
+        )
+        #expect(other.text.contains("  4      /f  (the service has 7, ferry limit)\n"), "\(other.text)")
+        #expect(other.text.contains("  6      built in  (the service has 2, /f)\n"))
+        #expect(other.text.contains("hosts.a.per_host              1      /f  (the service has null)\n"))
+        #expect(other.text.contains("hosts.b.per_host              -      (the service has 3, /f)\n"))
+        #expect(
+            other.note?.hasPrefix(
+                "the running service (process 42) has other settings for limits.running, limits.per_host,"
+            ) == true
+        )
+    }
+
     @Test func `the user's file is read, a missing one is fine, an unreadable one is named`() throws {
         try withTemporaryFolder { folder in
             let environment = ["XDG_CONFIG_HOME": folder.file("config")]
             let missing = try Configuration.load(environment: environment)
             try folder.makeFolder("config/ferry")
             try folder.write("config/ferry/config.json5", "{ limits: { running: 3 } }")
-            var expected = missing
-            expected.engine.running = 3
-            #expect(try Configuration.load(environment: environment) == expected)
+            let loaded = try Configuration.load(environment: environment)
+            #expect(loaded.engine.running == 3)
+            #expect(loaded.changes(from: missing).map(\.key) == ["limits.running"])
             let path = folder.file("config/ferry/config.json5")
             try #require(unlink(path) == 0)
             try folder.makeFolder("config/ferry/config.json5")

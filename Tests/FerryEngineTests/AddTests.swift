@@ -33,7 +33,7 @@ import Testing
             )
             #expect(second.map(\.outcome) == [.same, .same, .new, .new, .same])
             #expect(second.map(\.job?.id.rawValue) == [1, 1, 2, 3, 1])
-            #expect(second[0].note == nil)
+            #expect(second[0].note == "job 1 exists and keeps its own --priority")
             #expect(second[1].note == "job 1 exists and keeps its own --header, --attempts")
         }
     }

@@ -8,8 +8,8 @@ import Testing
 
 @testable import FerryEngine
 
-/// What becomes of a job when the disk does not do what it should.
-@Suite(.timeLimit(.minutes(5))) struct DiskTests {
+/// What becomes of a job when the disk does not do what it should; one after the other, for there are many.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct DiskTests {
     private static let size: Int64 = 1_000_000
     private static let object = TestObject(size: size, seed: 3)
 
@@ -22,6 +22,9 @@ import Testing
         private let calls = Atomic(0)
         private let failing: ClosedRange<Int>
         private let code: Int32
+
+        /// Whether all of them have failed.
+        var hasStruck: Bool { self.calls.load(ordering: .relaxed) >= self.failing.upperBound }
 
         init(_ failing: ClosedRange<Int>, _ code: Int32) {
             self.failing = failing
@@ -138,27 +141,64 @@ import Testing
         }
     }
 
-    /// The file's own sync, the folder's, and the rename: each fails once, at each of its calls.
-    @Test(arguments: 1...4)
-    func `a failing fsync never leaves a wrong file`(failing k: Int) async throws {
-        let failure = Failure(k...k, EIO)
-        let server = try self.server()
+    /// A call that fails once.
+    struct Fault: Sendable, CustomTestStringConvertible {
+        /// A call on the partial or its folder.
+        enum Call: Sendable, CaseIterable {
+            case pwrite, fdatasync, fsync
+        }
+        let call: Call
+        let code: Int32
+        var testDescription: String { "\(self.call): \(self.code == EIO ? "EIO" : "ENOSPC")" }
+
+        static let all = Call.allCases.flatMap { call in [EIO, ENOSPC].map { Fault(call: call, code: $0) } }
+    }
+
+    /// Each try brings some bytes, in several writes, with a sync at its end and one of the inode.
+    @Test(arguments: Fault.all)
+    func `a disk that fails once costs no durable byte and makes no wrong file`(fault: Fault) async throws {
+        for k in 1...20 { try await self.fetch(fault, failing: k) }
+    }
+
+    private func fetch(_ fault: Fault, failing k: Int) async throws {
+        let failure = Failure(k...k, fault.code)
+        let server = try ScriptedServer { request, _ in
+            let reply = Reply.object(Self.object, for: request)
+            return failure.hasStruck ? reply : reply.with(.cut(after: 45_000))
+        }
         var calls = FileCalls.real
-        calls.fsync = { failure.strikes() ? -1 : FileCalls.real.fsync($0) }
+        switch fault.call {
+        case .pwrite: calls.pwrite = { failure.strikes() ? -1 : FileCalls.real.pwrite($0, $1, $2, $3) }
+        case .fdatasync: calls.fdatasync = { failure.strikes() ? -1 : FileCalls.real.fdatasync($0) }
+        case .fsync: calls.fsync = { failure.strikes() ? -1 : FileCalls.real.fsync($0) }
+        }
         try await withEngine { [calls] _ in
             calls
         } _: { scope in
-            let job = try await scope.fetch(server.url("file.bin"))
-            if job.state == .failed {
-                #expect(job.failureReason == .localIO)
-                try await scope.steer(.retry, job.id)
+            let id = try await scope.add(server.url("file.bin"))
+            var durable: Int64 = 0
+            var ranges: [Int64?] = [nil]
+            while true {
+                let job = try await scope.next(id, .waiting, .failed, .completed)
+                // Where nothing is there but an empty partial, it is made again.
+                #expect(job.bytesDurable >= durable)
+                durable = job.bytesDurable
+                if job.state == .completed { break }
+                if durable < Self.size { ranges.append(durable == 0 ? nil : durable) }
+                if job.state == .failed {
+                    #expect(job.failureReason == .localIO && fault.code == EIO)
+                    try await scope.steer(.retry, id)
+                } else {
+                    #expect(job.waitReason == .retry || fault.code == ENOSPC)
+                    try await scope.passWait(of: job)
+                }
             }
-            let last = job.state == .failed ? try await scope.end(of: job.id) : job
-            #expect(last.state == .completed)
-            for name in try scope.names {
-                #expect(try Self.object.matches(scope.folder.file("data/\(name)")) == nil)
-            }
-            #expect(try scope.names.count(where: { !$0.hasPrefix(".") }) >= 1)
+            #expect(failure.hasStruck)
+            #expect(server.ranges == ranges, "\(k)")
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+            // A name that could not be made durable is not taken back.
+            let names = try scope.names.filter { $0.hasSuffix(".bin") }
+            #expect(names == ["file.bin"])
         }
     }
 

@@ -112,9 +112,17 @@ final class EngineScope: Sendable {
     /// Steers a job and lets run what that made ready.
     @discardableResult
     func steer(_ steering: Engine.Steering, _ id: JobID) async throws -> Engine.Steered {
-        let steered = try await self.engine.steer(steering, id)
+        let steered = try await self.engine.steer(steering, [id])
         try await self.engine.runSteered()
-        return steered
+        return try #require(steered.first)
+    }
+
+    /// Changes a job and lets run what that made ready.
+    @discardableResult
+    func set(_ changes: JobChanges, _ id: JobID) async throws -> Engine.Steered {
+        let steered = try await self.engine.set(changes, [id])
+        try await self.engine.runSteered()
+        return try #require(steered.first)
     }
 
     /// Waits for the next time that a job comes into one of the states.
@@ -148,6 +156,11 @@ final class EngineScope: Sendable {
     /// The row as it is now.
     func job(_ id: JobID) async throws -> JobRecord {
         try #require(try await self.store.read { try $0.job(id) })
+    }
+
+    /// The events of a job that have this kind, in order.
+    func events(of id: JobID, _ kind: String) async throws -> [EventRecord] {
+        try await self.store.read { try $0.events(job: id) }.filter { $0.kind == kind }
     }
 
     /// Waits until a running job has taken so many bytes.

@@ -71,6 +71,101 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `an object that comes back is gone on with where it was left`(isRestarted: Bool) async throws {
+        let new = Self.object.changed()
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 500_000)) },
+            { .object(new, for: $0).with(.cut(after: 200_000)) },
+            // It asks for the rest of the new one, and gets all of the old one: it asks for the rest of that.
+            { .object(Self.object, for: $0) },
+            { .object(Self.object, for: $0).with(.cut(after: 100_000)) },
+            { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            for durable in [500_000, 200_000, 600_000] as [Int64] {
+                let job = try await scope.next(id, .waiting)
+                #expect(job.bytesDurable == durable)
+                if isRestarted { try await scope.restart() }
+                try await scope.passWait(of: job)
+            }
+            let job = try await scope.end(of: id)
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(job.restarts == 2)
+            #expect(server.ranges == [nil, 500_000, 200_000, 500_000, 600_000])
+            #expect(
+                server.requests.map { $0.header("If-Range") } == [
+                    nil, Self.object.etag, new.etag, Self.object.etag, Self.object.etag,
+                ]
+            )
+            #expect(try await scope.events(of: id, "restarted").map(\.reason) == ["changed", "changed-back"])
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+            #expect(try await scope.store.read { try $0.files(id).count + $0.cleanups().count } <= 1)
+        }
+    }
+
+    @Test func `the newer partial stays until the older one that is gone on with has as much`() async throws {
+        let new = Self.object.changed()
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 300_000)) },
+            { .object(new, for: $0).with(.cut(after: 299_999)) },
+            { .object(Self.object, for: $0) },
+            { .object(Self.object, for: $0).with(.cut(after: 1)) },
+            { .object(new, for: $0) },
+            { .object(new, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            for names in [Self.names(id, 1), Self.names(id, 1, 2), Self.names(id, 1)] {
+                let job = try await scope.next(id, .waiting)
+                #expect(try scope.names == names)
+                try await scope.passWait(of: job)
+            }
+            let job = try await scope.end(of: id)
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(try new.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
+    @Test func `an older partial that was changed is not gone on with`() async throws {
+        let new = Self.object.changed()
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 500_000)) },
+            { .object(new, for: $0).with(.cut(after: 200_000)) },
+            { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.passWait(of: scope.next(id, .waiting))
+            let waiting = try await scope.next(id, .waiting)
+            try Self.object.changed().write(
+                to: scope.folder.file("data/\(Self.names(id, 1)[0])"),
+                length: 500_000
+            )
+            try await scope.passWait(of: waiting)
+            #expect(try await scope.end(of: id).state == .completed)
+            #expect(server.ranges == [nil, 500_000, 200_000])
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+        }
+    }
+
+    @Test func `a server that flips at each request is given up`() async throws {
+        let new = Self.object.changed()
+        let server = try ScriptedServer { request, number in
+            let reply = Reply.object(number % 2 == 0 ? Self.object : new, for: request)
+            return number < 2 ? reply.with(.cut(after: number == 0 ? 300_000 : 200_000)) : reply
+        }
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            let job = try await scope.end(of: id)
+            #expect(job.failureReason == .changed)
+            #expect(job.restarts == DownloadTransfer.restartLimit)
+        }
+    }
+
     @Test func `a partial that a crash kept from being removed goes at the next start`() async throws {
         let new = Self.object.changed()
         let server = try script([

@@ -391,4 +391,23 @@ import Testing
             #expect(try scope.names == ["file.bin"])
         }
     }
+
+    @Test func `a digest that only an earlier part named still counts`() async throws {
+        let field = "Repr-Digest: sha-256=:\(Base64.encode(try Self.digest(of: Self.wrong).bytes)):"
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: Self.cut)) },
+            { .object(Self.object, for: $0).with(header: field).with(.cut(after: 100_000)) },
+            { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.passWait(of: scope.next(id, .waiting))
+            let waiting = try await scope.next(id, .waiting)
+            try await scope.restart()
+            try await scope.passWait(of: waiting)
+            let job = try await scope.end(of: id)
+            #expect(job.mismatches == 1)
+            #expect(server.ranges == [nil, Self.cut, Self.cut + 100_000, nil])
+        }
+    }
 }

@@ -67,8 +67,65 @@ import Testing
             // A minus sign stands for a negative priority.
             Self.job(Substring(text.replacing("-", with: "+-")))
         }
-        let chosen = Scheduler.choose(jobs, running: item.running, perHost: item.perHost, limit: item.limit)
+        let chosen = Scheduler.choose(
+            jobs,
+            running: item.running,
+            perHost: { _ in item.perHost },
+            limit: item.limit
+        )
         #expect(chosen.map(\.id.rawValue) == item.chosen)
+    }
+
+    struct Demotion: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        /// A star stands for a job that may not stop.
+        let running: String
+        var perHost = 6
+        let limit: Int
+        let demoted: [Int64]
+    }
+
+    @Test(arguments: [
+        Demotion(testDescription: "nothing runs", running: "", limit: 1, demoted: []),
+        Demotion(testDescription: "within the limit", running: "a1 a2", limit: 2, demoted: []),
+        Demotion(testDescription: "the newest first", running: "a1 a3 a2", limit: 1, demoted: [3, 2]),
+        Demotion(
+            testDescription: "the lowest priority first",
+            running: "a1-5 a2 a3+5",
+            limit: 1,
+            demoted: [1, 2]
+        ),
+        Demotion(
+            testDescription: "not one that would lose bytes",
+            running: "a1 a2 *a3",
+            limit: 1,
+            demoted: [2, 1]
+        ),
+        Demotion(testDescription: "nobody may stop", running: "*a1 *a2", limit: 1, demoted: []),
+        Demotion(
+            testDescription: "a host's limit",
+            running: "a1 a2 b3 a4",
+            perHost: 1,
+            limit: 9,
+            demoted: [4, 2]
+        ),
+        Demotion(
+            testDescription: "what a host gives up counts for all",
+            running: "a1 a2 b3",
+            perHost: 1,
+            limit: 2,
+            demoted: [2]
+        ),
+    ])
+    func `jobs make room under a lower limit`(_ item: Demotion) {
+        let jobs = item.running.split(separator: " ").map { text in
+            Scheduler.Demotable(
+                job: Self.job(Substring(text.replacing("*", with: "").replacing("-", with: "+-"))),
+                mayStop: !text.hasPrefix("*")
+            )
+        }
+        let demoted = Scheduler.demote(jobs, limit: item.limit, perHost: { _ in item.perHost })
+        #expect(demoted.map(\.rawValue) == item.demoted)
     }
 
     @Test func `no more run at once than the limits allow`() async throws {

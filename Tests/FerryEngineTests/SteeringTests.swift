@@ -75,7 +75,7 @@ extension EngineScope {
             } else {
                 try await scope.put(id, into: state)
             }
-            let steered = try await scope.engine.steer(action.steering, id)
+            let steered = try #require(try await scope.engine.steer(action.steering, [id]).first)
             if action == .remove, state.isEnded {
                 #expect(steered.error == nil)
                 #expect(steered.state == nil)
@@ -208,9 +208,9 @@ extension EngineScope {
             }
             let attached = Task { try await scope.engine.attachAll(Engine.ClientKey(rawValue: 1)) }
             while try await scope.engine.progress().isEmpty { await Task.yield() }
-            let paused = Task { try await scope.engine.steer(.pause, id) }
+            let paused = Task { try await scope.engine.steer(.pause, [id]).first }
             gate.open()
-            #expect(try await paused.value.state == .paused)
+            #expect(try await paused.value?.state == .paused)
             try await blocked.value
             try await attached.value
             #expect(try await scope.engine.progress().isEmpty)

@@ -340,6 +340,10 @@ import Testing
                 (JobFilter(states: [.completed, .queued]), [1, 6]),
                 (JobFilter(groups: ["g"]), [1, 2, 3]),
                 (JobFilter(groups: ["g", "x"], host: "a:443"), [1, 3]),
+                (JobFilter(host: "A"), [1, 3, 5, 7]),
+                (JobFilter(host: "a:80"), []),
+                (JobFilter(host: "aa"), []),
+                (JobFilter(limit: 2, before: JobID(rawValue: 6)), [4, 5]),
                 (JobFilter(endedAfter: time(5)), [1, 2, 3, 4, 6, 7]),
                 (JobFilter(limit: 2), [6, 7]),
                 (JobFilter(states: JobState.allCases, endedAfter: time(100), limit: 3), [2, 3, 4]),
@@ -347,7 +351,75 @@ import Testing
             for (filter, expected) in cases {
                 let jobs = try await store.read { try $0.jobs(filter) }
                 #expect(jobs.map(\.id.rawValue) == expected, "\(filter)")
+                let ids = try await store.read { try $0.jobIDs(filter) }
+                #expect(ids == jobs.map(\.id), "\(filter)")
             }
+        }
+    }
+
+    @Test func `a job that must not begin yet waits for its time`() async throws {
+        try await withStore { store in
+            var later = newJob("later")
+            later.request.notBefore = time(60)
+            var past = newJob("past")
+            past.request.notBefore = time(-60)
+            let jobs = try await store.write { [later, past] transaction in
+                try [later, past].map { try transaction.insert($0) }.compactMap { try transaction.job($0) }
+            }
+            #expect(jobs.map(\.state) == [.waiting, .queued])
+            #expect(jobs.map(\.waitReason) == [.schedule, nil])
+            #expect(jobs.map(\.nextTry) == [time(60), nil])
+            #expect(jobs.map(\.notBefore) == [time(60), nil])
+            #expect(try await store.read { try $0.nextDue() } == time(60))
+        }
+    }
+
+    @Test func `a request is replaced with its secrets`() async throws {
+        try await withStore { store in
+            var new = newJob().request
+            new.url = "https://example.org/other?token=secret"
+            new.headers = [RequestHeader(name: "Authorization", value: "secret")]
+            new.output = "/data/other"
+            let id = try await store.write { [new] transaction in
+                let id = try transaction.insert(newJob())
+                let shown = "https://example.org/other?…"
+                try transaction.replace(request: new, redactedURL: shown, urlFingerprint: "other", of: id)
+                return id
+            }
+            #expect(try await store.read { try $0.request(id) } == new)
+            let same = try await store.read {
+                try $0.sameTransfer(fingerprint: "other", directory: "/data", output: "/data/other")
+            }
+            #expect(same.map(\.id) == [id])
+            new.headers = []
+            try await store.write { [new] transaction in
+                try transaction.replace(request: new, redactedURL: new.url, urlFingerprint: nil, of: id)
+            }
+            #expect(try await store.read { try $0.request(id) } == new)
+            try await store.write { try $0.eraseSecrets(id) }
+            #expect(try await store.read { try $0.request(id)?.url } == new.url)
+        }
+    }
+
+    @Test func `limits are kept until they are taken back`() async throws {
+        try await withFolder { folder in
+            let all = LimitRecord(scope: .all, name: "", key: "running", value: 3)
+            let host = LimitRecord(scope: .host, name: "a", key: "running", value: nil)
+            var store = try JobStore(directory: folder)
+            try await store.write { transaction in
+                try transaction.save(LimitRecord(scope: .all, name: "", key: "running", value: 9))
+                try transaction.save(all)
+                try transaction.save(host)
+            }
+            store.close()
+            store = try JobStore(directory: folder)
+            defer { store.close() }
+            #expect(try await store.read { try $0.limits() } == [all, host])
+            try await store.write { transaction in
+                try transaction.removeLimit(scope: .all, name: "", key: "running")
+                try transaction.removeLimit(scope: .all, name: "", key: "running")
+            }
+            #expect(try await store.read { try $0.limits() } == [host])
         }
     }
 

@@ -3,7 +3,7 @@ import Glibc
 /// A real web server on free ports of 127.0.0.1, plain and with TLS, that serves one folder.
 ///
 /// Paths: `/` everything with ranges, `/dav/` takes PUT, `/slow/` 500 kB/s after the first 64 kB, `/gz/` compressed on request,
-/// `/norange/` without ranges, `/redir/` redirects to `/`, `/503` with `Retry-After: 1`. It stops when it is
+/// `/norange/` without ranges, `/slowgz/` and `/slownorange/` both, `/dated/` slow and without tags, `/redir/` redirects to `/`, `/503` with `Retry-After: 1`. It stops when it is
 /// released.
 public final class RealServer: Sendable {
     /// Which program serves.
@@ -153,6 +153,14 @@ extension RealServer.Kind {
                     location /slow/ { alias \(setup.root)/; limit_rate 500k; limit_rate_after 64k; }
                     location /norange/ { alias \(setup.root)/; max_ranges 0; }
                     location /gz/ { alias \(setup.root)/; gzip on; gzip_types *; gzip_min_length 1; }
+                    location /dated/ { alias \(setup.root)/; etag off; limit_rate 500k; limit_rate_after 64k; }
+                    location /slowgz/ {
+                        alias \(setup.root)/; limit_rate 500k; limit_rate_after 64k;
+                        gzip on; gzip_types *; gzip_min_length 1;
+                    }
+                    location /slownorange/ {
+                        alias \(setup.root)/; max_ranges 0; limit_rate 500k; limit_rate_after 64k;
+                    }
                     location /redir/ { rewrite ^/redir/(.*)$ http://localhost:\(setup.plainPort)/$1 redirect; }
                     location /503 { add_header Retry-After 1 always; return 503; }
                 }
@@ -180,7 +188,10 @@ extension RealServer.Kind {
             \(getuid() == 0 ? "User www-data\nGroup www-data" : "")
             DocumentRoot \(setup.root)
             DavLockDB \(setup.root)/dav/.lock
+            Alias /slowgz \(setup.root)
+            Alias /slownorange \(setup.root)
             Alias /slow \(setup.root)
+            Alias /dated \(setup.root)
             Alias /gz \(setup.root)
             Alias /norange \(setup.root)
             RedirectMatch 302 ^/redir/(.*)$ http://localhost:\(setup.plainPort)/$1
@@ -196,12 +207,23 @@ extension RealServer.Kind {
                 SetEnv rate-limit 488
                 SetEnv rate-initial-burst 64
             </Location>
+            <LocationMatch ^/(dated|slowgz|slownorange)>
+                SetOutputFilter RATE_LIMIT
+                SetEnv rate-limit 488
+                SetEnv rate-initial-burst 64
+            </LocationMatch>
+            <Location /dated>
+                FileETag None
+            </Location>
             <Location /gz>
                 SetOutputFilter DEFLATE
             </Location>
-            <Location /norange>
-                MaxRanges none
+            <Location /slowgz>
+                SetOutputFilter RATE_LIMIT;DEFLATE
             </Location>
+            <LocationMatch ^/(slow)?norange>
+                MaxRanges none
+            </LocationMatch>
             <Location /503>
                 Header always set Retry-After 1
             </Location>

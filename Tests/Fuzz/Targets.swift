@@ -9,6 +9,7 @@ let targets: [Target] = [
     Target(name: "http-date", run: httpDate),
     Target(name: "media-types", run: mediaTypes),
     Target(name: "message-length", run: messageLength),
+    Target(name: "resume-data", run: resumeData),
     Target(name: "multipart-body", run: multipartBody),
     Target(name: "resume-plan", run: resumePlan),
     Target(name: "retry-after", run: retryAfter),
@@ -41,6 +42,35 @@ private let now = Timestamp(year: 2026, month: 11, day: 30, hour: 12)
 @Sendable private func timestamp(_ input: Input) {
     guard let time = Timestamp(rfc3339: input.text) else { return }
     check(Timestamp(rfc3339: time.description) == time, "\(time) is written and not read")
+}
+
+// MARK: - Documents
+
+@Sendable private func resumeData(_ input: Input) {
+    let document: ResumeData
+    do {
+        document = try ControlJSON.decode(ResumeData.self, from: input.bytes)
+    } catch {
+        return check(!ResumeData.Refusal(error).reason.isEmpty, "a refusal without a reason")
+    }
+    check(document.blocks.count == document.blockRanges.count, "\(document.blocks.count) hashes")
+    check(
+        document.blockRanges.last?.upperBound ?? 0 == document.offsetBytes,
+        "offset \(document.offsetBytes)"
+    )
+    check(document.offsetBytes <= document.remote.totalBytes ?? .max, "more than there is")
+    check(document.url.lowercased().hasPrefix("http"), "the URL \(document.url)")
+    for path in [document.directory, document.options.output ?? "/"] {
+        check(path.hasPrefix("/") && !path.split(separator: "/").contains(".."), "the path \(path)")
+    }
+    for name in [document.name, document.partialName].compactMap({ $0 }) {
+        check(!name.utf8.contains(47) && name != ".." && name != "." && !name.isEmpty, "the name \(name)")
+    }
+    for field in [document.url, document.remote.entityTag, document.remote.lastModified].compactMap({ $0 }) {
+        check(!field.utf8.contains { $0 < 32 || $0 == 127 }, "a control character in \(field)")
+    }
+    guard let bytes = try? ControlJSON.encode(document) else { return check(false, "is not written") }
+    check((try? ControlJSON.decode(ResumeData.self, from: bytes)) == document, "is written and not read")
 }
 
 // MARK: - Header fields

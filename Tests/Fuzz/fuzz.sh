@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fuzzes the parsers of text that servers and users give: libFuzzer with the address sanitizer, both from the
-# toolchain. FerryCore, the head parser and the harness become one module and one binary.
+# toolchain. FerryCore, the head parser, the JSON coder and the harness become one module and one binary.
 #   fuzz.sh [SECONDS [TARGET...]]        default: 10 seconds for each target, two targets at a time
 # Seeds are Tests/Fuzz/corpus/TARGET, which is only read. What is found goes to .build/fuzz: new inputs to
 # corpus/TARGET (used again by the next run), the output to TARGET.log, an input that breaks a rule to
@@ -16,12 +16,14 @@ seconds=${1:-10}
 mkdir -p "$out/findings"
 
 build() {
-    set -- "$project"/Sources/FerryCore/*.swift "$project/Sources/FerryHTTP/HeadParser.swift" "$here"/*.swift
+    json=$project/Sources/FerryControl/ControlJSON.swift
+    set -- "$project"/Sources/FerryCore/*.swift "$project/Sources/FerryHTTP/HeadParser.swift" "$json" \
+        "$here"/*.swift
     [ ! -x "$out/fuzz" ] || [ -n "$(find "$@" "$here/fuzz.sh" -newer "$out/fuzz")" ] || return 0
     # One module has nothing to import from itself.
     grep -v '^import FerryCore$' "$project/Sources/FerryHTTP/HeadParser.swift" > "$out/HeadParser.swift"
     swiftc -parse-as-library -sanitize=fuzzer,address -O -g -module-name FerryFuzz -swift-version 6 \
-        "$project"/Sources/FerryCore/*.swift "$out/HeadParser.swift" "$here"/*.swift -o "$out/fuzz" \
+        "$project"/Sources/FerryCore/*.swift "$out/HeadParser.swift" "$json" "$here"/*.swift -o "$out/fuzz" \
         2> "$out/build.log" || { cat "$out/build.log" >&2; exit 2; }
 }
 

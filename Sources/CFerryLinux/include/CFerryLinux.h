@@ -20,6 +20,9 @@ int ferry_fallocate_keep_size(int fd, int64_t offset, int64_t length);
 /* sync_file_range(2) with SYNC_FILE_RANGE_WRITE: starts write-out; promises nothing. */
 int ferry_start_writeout(int fd, int64_t offset, int64_t length);
 
+/* lseek(2) with SEEK_HOLE from the beginning: the first byte that was never written, or the file's end. */
+int64_t ferry_first_hole(int fd);
+
 /* copy_file_range(2) at offsets that stay as they are. */
 ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length);
 
@@ -28,6 +31,12 @@ int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 
 /* SO_PEERCRED of a Unix socket. */
 int ferry_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
+
+/*
+ * SO_PEERGROUPS of a Unix socket: the supplementary groups of the peer. Returns how many there are, of which
+ * `count` at most are stored, or -1.
+ */
+int ferry_peer_groups(int fd, gid_t *groups, int count);
 
 /* signalfd(2) for the signals given, which are blocked in the calling thread first. */
 int ferry_signalfd(const int *signals, int count);
@@ -56,8 +65,33 @@ int ferry_terminal_columns(int fd);
 /* The rows of the terminal, 0 where fd is none. */
 int ferry_terminal_rows(int fd);
 
+/* What ferry_terminal_events tells. */
+enum { FERRY_TERMINAL_RESIZED = 1, FERRY_TERMINAL_LOST = 2 };
+
+/*
+ * Takes over a terminal: keys come one by one and unseen, and `enter` is written. The terminal is as before, and
+ * `leave` written, whenever the process leaves it: by ferry_terminal_leave, by exit(3), by a signal that ends it,
+ * a crash included, and while SIGTSTP stops it. Signals and resizes make the eventfd `wake` readable. For one
+ * terminal of a process. Returns 0, or -1 with errno.
+ */
+int ferry_terminal_enter(int input, int output, int wake, const char *enter, const char *leave);
+
+/* What happened since the last call: the size may differ, or what was drawn is lost. */
+int ferry_terminal_events(void);
+
+/* Gives the terminal back; may be repeated. */
+void ferry_terminal_leave(void);
+
 /* The type number of the file system of fd (f_type of statfs(2)), -1 on an error. */
 int64_t ferry_filesystem_type(int fd);
+
+/*
+ * Whether anybody else has the file of fd open: 1 or 0, -1 where the file system cannot tell.
+ *
+ * Asks for a write lease and gives it back, which is granted only while no other descriptor of the file is open
+ * (fcntl(2), F_SETLEASE).
+ */
+int ferry_is_open_elsewhere(int fd);
 
 /*
  * Starts a program in a session of its own: descriptors 0 to 2 are /dev/null, status_fd becomes descriptor 3,
