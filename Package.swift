@@ -47,7 +47,7 @@ let package = Package(
             name: "FerryTestSupport",
             dependencies: ["CFerryLinux"],
             path: "Tests/FerryTestSupport",
-            exclude: ["parse-form.py", "tls-proxy.py"],
+            exclude: ["parse-form.py", "rufh-server.py", "tls-proxy.py"],
             swiftSettings: settings
         ),
         tests("FerryCoreTests", ["FerryCore"]),

@@ -47,7 +47,9 @@ extension UploadTransfer {
             case .done:
                 guard let last else { throw TransferFailure(.badResponse("nothing was asked")) }
                 try await self.keep(last, &work)
-                return try await self.finish(work, last, result: box.memory.url ?? last.address.url)
+                // A tus upload is its own result; of the other protocol's the target has the last word.
+                let result = work.record.transport == .tus ? box.memory.url : last.answer.location
+                return try await self.finish(work, last, result: result ?? work.address.url)
             case .failed:
                 throw self.failure(step, last?.answer, work)
             }

@@ -56,7 +56,11 @@ extension UploadTransfer {
         }
         while true {
             let length = outgoing.body.map { $0.upperBound - $0.lowerBound } ?? 0
-            let sent = try await self.exchange(outgoing, expects: expects && length >= Self.expectSize, &work)
+            let sent = try await self.exchange(
+                outgoing,
+                expects: expects && work.asksForLeave && length >= Self.expectSize,
+                &work
+            )
             let head = sent.answer.head
             if head.status == 417, expects {
                 expects = false
@@ -152,6 +156,7 @@ extension UploadTransfer {
         case .system(let error): throw error
         case nil: break
         }
+        if end.ignoredExpect || length > 0 && end.sentBytes >= length { work.asksForLeave = false }
         if end.ignoredExpect, work.knowledge.ignoresExpect != true {
             work.knowledge.ignoresExpect = true
             try await self.learn { $0.ignoresExpect = true }

@@ -25,6 +25,8 @@ struct UploadTransfer: Sendable {
         let source: SourceIdentity
         let address: WebAddress
         var knowledge: HostKnowledge
+        /// Bodies wait for the server's leave, until one has gone up in this attempt.
+        var asksForLeave = true
     }
 
     /// Carries the attempt out; every way out is an ``AttemptEnd``.

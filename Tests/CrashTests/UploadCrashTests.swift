@@ -5,7 +5,7 @@ import Testing
 
 /// Uploads whose service dies in a gap between two effects.
 @Suite(.timeLimit(.minutes(5))) struct UploadCrashTests {
-    private static let size = 20_000_000
+    private static let size = 18_000_000
 
     /// Writes a file to send and gives its bytes.
     private func source(_ scope: CrashScope, size: Int) throws -> (path: String, bytes: [UInt8]) {
@@ -16,7 +16,7 @@ import Testing
     }
 
     private func add(_ scope: CrashScope, _ path: String, _ url: String, _ options: String...) async throws {
-        let result = try await scope.ferry(["add", "--upload"] + options + [path, url])
+        let result = try await scope.ferry(["add"] + options + ["--upload", path, url])
         try #require(result.stdout == "1\n", "\(result.stderr)")
     }
 
@@ -77,7 +77,6 @@ import Testing
             let daemon = try await scope.readyDaemon(dyingAt: CrashPoint.uploadSpooled.rawValue)
             let result = try await scope.ferry(
                 "add",
-                "--upload",
                 "--protocol",
                 "multipart",
                 "--form-file",

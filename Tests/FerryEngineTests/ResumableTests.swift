@@ -23,7 +23,7 @@ import Testing
         static let some = [Speaker.tus, Speaker(dialect: .ietf(8)), Speaker(dialect: .ietf(6))]
     }
 
-    private static let size = 12_000_000
+    private static let size = 9_000_000
 
     @Test(arguments: Speaker.all, [0, 1, 70_000, size]) func `a file goes up`(speaker: Speaker, size: Int)
         async throws

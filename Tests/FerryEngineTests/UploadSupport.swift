@@ -8,9 +8,8 @@ import Testing
 
 extension EngineScope {
     /// Writes a file to send and gives its bytes.
-    func source(_ name: String = "a.bin", size: Int, seed: UInt8 = 1) throws -> (path: String, bytes: [UInt8])
-    {
-        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) &+ seed }
+    func source(_ name: String = "a.bin", size: Int) throws -> (path: String, bytes: [UInt8]) {
+        let bytes = TestObject(size: Int64(size), seed: 31).bytes(0..<Int64(size))
         let path = self.folder.file(name)
         try self.overwrite(path, bytes)
         return (path, bytes)

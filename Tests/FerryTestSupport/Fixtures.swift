@@ -18,7 +18,7 @@ public enum Fixtures {
     }
 
     /// The path of a file beside the sources of the test support.
-    static func supportFile(_ name: String) -> String {
+    public static func supportFile(_ name: String) -> String {
         "\(Self.supportFolder)/\(name)"
     }
 

@@ -2,7 +2,7 @@ import Glibc
 
 /// A real web server on free ports of 127.0.0.1, plain and with TLS, that serves one folder.
 ///
-/// Paths: `/` everything with ranges, `/slow/` 500 kB/s after the first 64 kB, `/gz/` compressed on request,
+/// Paths: `/` everything with ranges, `/dav/` takes PUT, `/slow/` 500 kB/s after the first 64 kB, `/gz/` compressed on request,
 /// `/norange/` without ranges, `/slowgz/` and `/slownorange/` both, `/dated/` slow and without tags, `/redir/` redirects to `/`, `/503` with `Retry-After: 1`. It stops when it is
 /// released.
 public final class RealServer: Sendable {
@@ -33,6 +33,8 @@ public final class RealServer: Sendable {
         }
         self.kind = kind
         self.root = try folder.makeFolder("www")
+        let uploads = try folder.makeFolder("www/dav")
+        guard chmod(uploads, 0o777) == 0 else { throw TestSupportError.system("chmod \(uploads)", errno) }
         let home = try folder.makeFolder("\(kind.rawValue)-\(try freePort())")
         var lastError = TestSupportError("no attempt was made")
         // A port that was free may be taken by somebody else before the server binds it.
@@ -146,6 +148,8 @@ extension RealServer.Kind {
                     ssl_certificate \(setup.certificates.certificatePath);
                     ssl_certificate_key \(setup.certificates.keyPath);
                     root \(setup.root);
+                    client_max_body_size 0;
+                    location /dav/ { dav_methods PUT; create_full_put_path on; }
                     location /slow/ { alias \(setup.root)/; limit_rate 500k; limit_rate_after 64k; }
                     location /norange/ { alias \(setup.root)/; max_ranges 0; }
                     location /gz/ { alias \(setup.root)/; gzip on; gzip_types *; gzip_min_length 1; }
@@ -168,7 +172,7 @@ extension RealServer.Kind {
     private static func apacheConfiguration(_ setup: Setup) -> String {
         let modules = [
             "mpm_event", "authz_core", "alias", "env", "headers", "ratelimit", "filter", "deflate", "ssl",
-            "socache_shmcb",
+            "socache_shmcb", "dav", "dav_fs",
         ]
         let loading = modules.map { "LoadModule \($0)_module modules/mod_\($0).so" }.joined(separator: "\n")
         return """
@@ -183,6 +187,7 @@ extension RealServer.Kind {
             Mutex pthread
             \(getuid() == 0 ? "User www-data\nGroup www-data" : "")
             DocumentRoot \(setup.root)
+            DavLockDB \(setup.root)/dav/.lock
             Alias /slowgz \(setup.root)
             Alias /slownorange \(setup.root)
             Alias /slow \(setup.root)
@@ -194,6 +199,9 @@ extension RealServer.Kind {
             <Directory \(setup.root)>
                 Require all granted
             </Directory>
+            <Location /dav>
+                Dav On
+            </Location>
             <Location /slow>
                 SetOutputFilter RATE_LIMIT
                 SetEnv rate-limit 488

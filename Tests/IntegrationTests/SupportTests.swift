@@ -229,7 +229,7 @@ private func curl(_ folder: TemporaryFolder, _ arguments: String...) async throw
             #expect(result.stdout == "204")
             let request = try #require(server.requests.first)
             #expect(request.method == "PUT" && request.bodyLength == 2_000_000)
-            #expect(request.body == TestObject(size: 2_000_000).bytes(0..<1_048_576))
+            #expect(request.body == TestObject(size: 2_000_000).bytes(0..<2_000_000))
         }
     }
 
