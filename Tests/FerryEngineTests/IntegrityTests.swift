@@ -167,13 +167,19 @@ import Testing
 
     @Test func `a job whose file is read says that it verifies`() async throws {
         let wanted = try Self.digest(of: Self.object)
-        let server = try script([
-            { .object(Self.object, for: $0).with(.cut(after: Self.cut)) }, { .object(Self.object, for: $0) },
-        ])
         let gate = Gate()
+        // What is read before the second request proves what is there.
+        let isAsked = Mutex(false)
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: Self.cut)) },
+            { request in
+                isAsked.withLock { $0 = true }
+                return .object(Self.object, for: request)
+            },
+        ])
         var calls = FileCalls.real
         calls.pread = { descriptor, buffer, count, offset in
-            gate.waitBlocking(timeout: .seconds(20))
+            if isAsked.withLock({ $0 }) { gate.waitBlocking(timeout: .seconds(20)) }
             return FileCalls.real.pread(descriptor, buffer, count, offset)
         }
         try await withEngine { [calls] _ in

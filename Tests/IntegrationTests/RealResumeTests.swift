@@ -3,8 +3,8 @@ import Glibc
 import Testing
 
 /// Resuming from nginx and Apache where their rules differ from what one expects.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct RealResumeTests {
-    private static let old = TestObject(size: 1_500_000, seed: 71)
+@Suite(.timeLimit(.minutes(5))) struct RealResumeTests {
+    private static let old = TestObject(size: 3_000_000, seed: 71)
 
     private static func withServer(
         _ kind: RealServer.Kind,
