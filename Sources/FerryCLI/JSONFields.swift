@@ -82,7 +82,7 @@ enum JSONFields {
         ("outcome", "How it ended, in one word."),
         ("message", "The same in one sentence."),
         ("offset_bytes", "The first byte asked for."),
-        ("received_bytes", "Bytes of the body received."),
+        ("received_bytes", "Bytes of the body received, of an upload those sent."),
         ("hops", "The requests: url, status, address, http_version, first_byte_ms of each."),
     ]
 

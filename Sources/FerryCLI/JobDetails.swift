@@ -52,11 +52,12 @@ enum JobDetails {
     static func log(
         _ attempts: [AttemptDocument],
         _ events: [EventDocument],
+        of kind: JobKind = .download,
         time: (Timestamp) -> String
     ) -> [String] {
         var entries: [(time: Timestamp, lines: [String])] = []
         for attempt in attempts {
-            entries.append((attempt.beganAt, Self.lines(attempt, time: time)))
+            entries.append((attempt.beganAt, Self.lines(attempt, of: kind, time: time)))
         }
         for event in events {
             var text = "\(time(event.time))  \(event.kind)"
@@ -71,13 +72,15 @@ enum JobDetails {
         return sorted.flatMap(\.element.lines)
     }
 
-    private static func lines(_ attempt: AttemptDocument, time: (Timestamp) -> String) -> [String] {
+    private static func lines(_ attempt: AttemptDocument, of kind: JobKind, time: (Timestamp) -> String)
+        -> [String]
+    {
         var text = "\(time(attempt.beganAt))  attempt \(attempt.attempt) from byte \(attempt.offsetBytes)"
         if let outcome = attempt.outcome { text += ": \(outcome)" }
         if let ended = attempt.endedAt {
             text += " after \(DurationText.format(ended - attempt.beganAt))"
         }
-        text += ", \(JobText.size(attempt.receivedBytes)) received"
+        text += ", \(JobText.size(attempt.receivedBytes)) \(kind == .upload ? "sent" : "received")"
         var lines = [text.shown]
         for hop in attempt.hops {
             var parts = [hop.status.map { "status \($0)" } ?? "no answer"]

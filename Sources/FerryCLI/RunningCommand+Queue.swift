@@ -92,7 +92,9 @@ extension RunningCommand {
         if self.console.json {
             try self.console.print(json: LogDocument(job: job, attempts: attempts, events: events))
         } else {
-            for line in JobDetails.log(attempts, events, time: JobText.time) { self.console.out.line(line) }
+            for line in JobDetails.log(attempts, events, of: job.kind, time: JobText.time) {
+                self.console.out.line(line)
+            }
         }
         return .success
     }

@@ -201,7 +201,7 @@ struct StateCheck {
                 "jobs",
                 .problem,
                 "job \(job) \(problem)",
-                advice: "`ferry cancel \(job)` and add it again"
+                advice: "`ferry cancel \(job)`, or `ferry remove \(job)` if it is over, and add it again"
             )
         }
         if !self.isLive {

@@ -83,7 +83,15 @@ public enum MultipartSpool {
         let place = try Self.open(folder, own)
         let working = SpoolName.unfinished(name)
         do throws(Failure) {
-            try Self.write(body, sources, calls, to: working, in: place, progress: progress, isStopped: isStopped)
+            try Self.write(
+                body,
+                sources,
+                calls,
+                to: working,
+                in: place,
+                progress: progress,
+                isStopped: isStopped
+            )
             try Self.storing(body.length, folder) { () throws(SystemError) in
                 try place.rename(working, to: name, replacing: true)
                 try place.sync()

@@ -126,7 +126,8 @@ public final class StoreAudit {
             SELECT id, 'has no request' FROM job
                 WHERE NOT EXISTS (SELECT 1 FROM job_request WHERE job_request.job = job.id)
             UNION ALL
-            SELECT id, 'is completed and has no path' FROM job WHERE state = 'completed' AND path IS NULL
+            SELECT id, 'is completed and has no path' FROM job
+                WHERE kind = 'download' AND state = 'completed' AND path IS NULL
             UNION ALL
             SELECT id, 'has more durable bytes than its whole size' FROM job
                 WHERE bytes_total IS NOT NULL AND bytes_durable > bytes_total

@@ -176,6 +176,9 @@ import Testing
                 message: nil
             )
         }
+        #expect(
+            JobDetails.log([attempt], [], of: .upload, time: { _ in "" }).first?.contains(" sent") == true
+        )
         let lines = JobDetails.log([attempt], [entry(0, "added", nil), entry(3, "waiting", "retry")]) {
             time in
             "\((time - noon).components.seconds)"

@@ -230,7 +230,12 @@ struct WatchLayout {
             let value = line[colon...].drop { $0 == " " }
             return self.wrapped(TextWidth.fit(" " + line[..<colon], to: 13), String(value))
         }
-        let log = JobDetails.log(details.attempts.suffix(10), details.events.suffix(20), time: self.time)
+        let log = JobDetails.log(
+            details.attempts.suffix(10),
+            details.events.suffix(20),
+            of: details.job?.kind ?? .download,
+            time: self.time
+        )
         guard !log.isEmpty else { return facts }
         return facts + [StyledLine(), StyledLine(" last attempts and events", .bold)]
             + log.flatMap { line in
