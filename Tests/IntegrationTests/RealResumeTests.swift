@@ -3,7 +3,7 @@ import Glibc
 import Testing
 
 /// Resuming from nginx and Apache where their rules differ from what one expects.
-@Suite(.timeLimit(.minutes(5))) struct RealResumeTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct RealResumeTests {
     private static let old = TestObject(size: 3_000_000, seed: 71)
 
     private static func withServer(
