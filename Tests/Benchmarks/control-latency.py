@@ -80,7 +80,7 @@ try:
     print(f"{options.queued} jobs added in {time.monotonic() - begun:.1f} s")
     running = [job for job in queue.list("--state", "running")]
     print(f"{len(running)} running, load {os.getloadavg()[0]:.1f}")
-    times = {name: [] for name in ["list --limit 50", "show", "show (running)", "pause", "resume", "set", "version"]}
+    times = {name: [] for name in ["list --limit 50", "show", "show (running)", "pause", "resume", "set"]}
     for _ in range(options.rounds):
         job = str(random.randint(options.running + 1, options.running + options.queued))
         times["list --limit 50"].append(timed("list", "--limit", "50"))
@@ -89,7 +89,6 @@ try:
         times["pause"].append(timed("pause", job))
         times["resume"].append(timed("resume", job))
         times["set"].append(timed("set", job, "--priority", str(random.randint(-9, 5))))
-        times["version"].append(timed("version"))
     for name, values in times.items():
         report(name, values)
     print(f"{len(queue.list('--state', 'running'))} running at the end, load {os.getloadavg()[0]:.1f}")
