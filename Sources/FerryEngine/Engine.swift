@@ -45,10 +45,12 @@ public actor Engine {
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
     private(set) var held: [JobID: Int] = [:]
     var isStopping = false
+    /// The wait for a clean-up that failed begins with twice this.
+    static let firstTidyWait = Duration.seconds(15)
     /// What is left of uploads is being done, and has to be looked at again; see ``tidy()``.
     var isTidying = false
     var tidyAgain = false
-    var tidyWait = Duration.seconds(15)
+    var tidyWait = Engine.firstTidyWait
     var tidier: Task<Void, Never>?
     private var isScheduling = false
     private var scheduleAgain = false

@@ -83,8 +83,9 @@ enum UploadCleanup {
     }
 
     private static func remove(_ path: String, _ services: TransferServices) async throws -> Bool {
-        let calls = services.calls
-        return try await services.disk.run {
+        var calls = services.calls
+        calls.allowedFolders = nil  // the spool folder is the queue's own
+        return try await services.disk.run { [calls] in
             let (directory, name) = DownloadTransfer.split(path)
             do throws(SystemError) {
                 let folder = try Folder(directory, calls: calls)
@@ -150,7 +151,10 @@ extension Engine {
                 if (try? await UploadCleanup.carryOut(cleanup, self.services)) != true { hasRest = true }
             }
         } while self.tidyAgain && !self.isStopping
-        guard hasRest, !self.isStopping else { return }
+        guard hasRest, !self.isStopping else {
+            self.tidyWait = Self.firstTidyWait
+            return
+        }
         let time = self.services.time
         self.tidyWait = min(self.tidyWait * 2, .seconds(3_600))
         let wait = self.tidyWait

@@ -66,6 +66,7 @@ final class EngineScope: Sendable {
                 }
             ),
             calls: self.calls,
+            spool: self.folder.file("state/spool"),
             observer: { changes in
                 let hook = self.onChange.withLock { $0 }
                 for change in changes { hook(change) }

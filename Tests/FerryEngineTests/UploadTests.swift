@@ -1,4 +1,5 @@
 import FerryCore
+import FerryFiles
 import FerryStore
 import FerryTestSupport
 import Glibc
@@ -247,6 +248,38 @@ import Testing
     }
 
     // MARK: The source
+
+    @Test func `a service that may use some folders reads nothing elsewhere, and clears its own`()
+        async throws
+    {
+        let server = try ScriptedServer { _, _ in .text(201, "") }
+        try await withTemporaryFolder { allowed in
+            var configuration = EngineConfiguration()
+            configuration.allowedFolders = AllowedFolders([allowed.path])
+            try await withEngine(configuration: configuration) { scope in
+                let (outside, bytes) = try scope.source("b.bin", size: 3_000)
+                let inside = allowed.file("a.bin")
+                try scope.overwrite(inside, bytes)
+                let url = server.url("a")
+                for body in [
+                    UploadOrder.Body.file(path: outside), .spool(path: inside), .spool(path: outside),
+                    .form([FormPart(name: "f", content: .file(path: outside))]),
+                ] {
+                    await #expect(throws: FerryError.self, "\(body)") {
+                        try await scope.send(inside, to: url) { $0.body = body }
+                    }
+                }
+                #expect(server.requests.isEmpty)
+
+                let parts = [FormPart(name: "f", content: .file(path: inside))]
+                let job = try await scope.put(inside, to: url, .multipart) { $0.body = .form(parts) }
+                #expect(job.state == .completed)
+                #expect(server.requests.count == 1)
+                try await scope.waitForNoCleanups()
+                #expect(try scope.folder.names(in: "state/spool") == [])
+            }
+        }
+    }
 
     /// What happens to a source.
     enum Change: CaseIterable {
