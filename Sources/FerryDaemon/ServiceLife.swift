@@ -135,7 +135,10 @@ final class ServiceLife: Sendable {
         var checks = Alarm(every: watchdog.map { $0 / 2 })
         var trims = Alarm(every: Self.trimInterval)
         while true {
-            if trims.goesOff() { self.trimHistory() }
+            if trims.goesOff() {
+                let (engine, log) = (self.engine, self.log)
+                Task(priority: .medium) { await Self.trimHistory(engine, log) }
+            }
             if checks.goesOff() { self.check(health) }
             let isIdle = self.onDemand && self.server.clientCount == 0
             var descriptors = [
@@ -215,13 +218,13 @@ final class ServiceLife: Sendable {
                 ["event": "reload-failed", "message": "\(error.message); nothing is changed"]
             )
         }
-        let (engine, configuration, notify, statusLine) =
-            (self.engine, self.configuration, self.notify, self.statusLine)
+        let (engine, configuration, notify, statusLine, log) =
+            (self.engine, self.configuration, self.notify, self.statusLine, self.log)
         Task(priority: .medium) {
             await engine.reconfigure(configuration.value.engine)
             if notify.isUsed { notify.send(.ready(status: await statusLine.text())) }
+            await Self.trimHistory(engine, log)  // by the time that is kept from now on
         }
-        self.trimHistory()
     }
 
     private func logState() {
@@ -247,15 +250,12 @@ final class ServiceLife: Sendable {
         }
     }
 
-    private func trimHistory() {
-        let (engine, log) = (self.engine, self.log)
-        Task(priority: .medium) {
-            do {
-                let count = try await engine.trimHistory()
-                if count > 0 { log.write(.info, ["event": "trimmed", "jobs": "\(count)"]) }
-            } catch {
-                log.write(.warning, ["event": "trim-failed", "message": error.asFerryError.message])
-            }
+    private static func trimHistory(_ engine: Engine, _ log: ServiceLog) async {
+        do {
+            let count = try await engine.trimHistory()
+            if count > 0 { log.write(.info, ["event": "trimmed", "jobs": "\(count)"]) }
+        } catch {
+            log.write(.warning, ["event": "trim-failed", "message": error.asFerryError.message])
         }
     }
 
