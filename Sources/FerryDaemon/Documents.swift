@@ -50,6 +50,10 @@ extension JobDocument {
     /// The document of a snapshot; segments only if wanted.
     init(_ snapshot: Engine.Snapshot, segments: Bool = false) {
         self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
+        if let pause = snapshot.hostPause {
+            self.message = pause.message
+            self.retryAt = pause.until
+        }
         guard segments else { return }
         self.answer = snapshot.answer.map {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)

@@ -26,6 +26,8 @@ struct TransferServices: Sendable {
     var spool: String?
     /// Until when a stop may wait for syncs.
     let stopBudget = StopBudget()
+    /// The hosts that are left alone for now.
+    let pauses = HostPauses()
 
     /// What the configuration says now.
     var configuration: EngineConfiguration { self.live.value }

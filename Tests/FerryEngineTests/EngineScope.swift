@@ -13,6 +13,8 @@ final class EngineScope: Sendable {
     let folder: TemporaryFolder
     let store: JobStore
     let clock = ManualClock()
+    /// How far the wall clock was set from where it stood.
+    private let jump = Mutex(Duration.zero)
     /// Called with each change before anything waits for it.
     let onChange = Mutex<@Sendable (JobChange) -> Void>({ _ in })
     private let loop: NetworkLoop
@@ -79,7 +81,14 @@ final class EngineScope: Sendable {
 
     // MARK: Time
 
-    var now: Timestamp { Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset }
+    var now: Timestamp {
+        Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset + self.jump.withLock { $0 }
+    }
+
+    /// Sets the wall clock so much ahead, without a word to the engine; no time passes.
+    func setClock(ahead duration: Duration) {
+        self.jump.withLock { $0 += duration }
+    }
 
     /// Lets the time come at which a waiting job is tried again, or as much as is said if that is more.
     ///
