@@ -114,7 +114,7 @@ public enum FerryService {
         let manager = ManagerVariables.take(environment)
         ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
-        let folder = try Self.own(location, onDemand: options.onDemand)
+        let (folder, heir) = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
@@ -150,7 +150,7 @@ public enum FerryService {
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }
-        withExtendedLifetime(folder) {}  // the lock is held to the end
+        withExtendedLifetime((folder, heir)) {}  // the locks are held to the end
     }
 
     private static func location(
@@ -178,12 +178,21 @@ public enum FerryService {
     /// Takes the queue; a daemon asks a service on demand to give it over.
     ///
     /// The other one may be starting, or on its way out, so that nobody answers for a moment: only a daemon's
-    /// refusal is an answer.
-    private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
+    /// refusal is an answer. A service on demand leaves the queue to a daemon that is about to take it.
+    private static func own(
+        _ location: QueueLocation,
+        onDemand: Bool
+    ) throws(FerryError) -> (folder: StateFolder, heir: StateFolder.Heir?) {
+        let path = location.stateDirectory
+        if onDemand, StateFolder.Heir.exists(path) {
+            throw FerryError(.busy, "a daemon owns the queue in \(path)", exitStatus: .noService)
+        }
         let end = ContinuousClock.now + Self.handOverLimit
+        var heir: StateFolder.Heir?
         while true {
+            if !onDemand, heir == nil { heir = StateFolder.Heir(path) }
             do throws(FerryError) {
-                return try StateFolder(location.stateDirectory)
+                return (try StateFolder(path), heir)
             } catch {
                 guard error.code == .busy, !onDemand, ContinuousClock.now < end else { throw error }
             }
