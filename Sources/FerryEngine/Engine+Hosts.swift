@@ -83,7 +83,10 @@ extension Engine {
 
     /// Tells transfers which hosts are left alone.
     func publishPauses(of hosts: some Sequence<String>) {
-        for host in hosts { self.services.pauses.set(host, self.queue.budget(of: host).pausedUntil) }
+        for host in hosts {
+            let budget = self.queue.budget(of: host)
+            self.services.pauses.set(host, budget.pausedUntil.flatMap { Self.pause(host, budget, until: $0) })
+        }
     }
 
     /// The same for all that transfers know of.
@@ -95,18 +98,34 @@ extension Engine {
     func hostPause(of job: JobRecord, at now: Timestamp) -> HostPause? {
         guard job.state == .queued else { return nil }
         let budget = self.queue.budget(of: job.host)
-        guard let trouble = budget.trouble else { return nil }
-        let why =
-            switch trouble {
-            case .asked: "\(job.host) asked for a pause"
-            case .overloaded: "\(job.host) has too much to do"
-            case .unreachable: "\(job.host) does not answer"
-            }
-        if let until = budget.pausedUntil, until > now {
-            return HostPause(until: until, message: FileName.display(why))
-        }
+        if let until = budget.pausedUntil, until > now { return Self.pause(job.host, budget, until: until) }
         guard budget.isProbed else { return nil }
-        return HostPause(until: nil, message: FileName.display("\(why); another job tries first"))
+        return Self.pause(job.host, budget, until: nil)
+    }
+
+    /// Tells in words why a host is left alone, or that one job is on its way there first.
+    private static func pause(_ host: String, _ budget: HostBudget, until: Timestamp?) -> HostPause? {
+        let why: String
+        switch budget.trouble {
+        case nil: return nil
+        case .asked: why = "\(host) asked for a pause"
+        case .overloaded: why = "\(host) has too much to do"
+        case .unreachable: why = "\(host) does not answer"
+        }
+        let text = until == nil ? "\(why); another job tries first" : why
+        return HostPause(until: until, message: FileName.display(text))
+    }
+
+    /// Lets the next job of a host go at once if this one gave up for good: where many have waited for a host in
+    /// vain, they are not to wait for each other's end as well.
+    func passOn(_ changes: [JobChange], of running: RunningJob) {
+        guard changes.contains(where: { $0.job?.state == .failed }) else { return }
+        switch self.queue.budget(of: running.host).trouble {
+        case nil, .asked: return
+        case .overloaded, .unreachable: break
+        }
+        self.queue.hurry(running.host, at: self.services.time.now())
+        self.publishPauses(of: [running.host])
     }
 }
 

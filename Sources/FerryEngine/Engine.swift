@@ -100,9 +100,16 @@ public actor Engine {
         self.boardPath = boardPath
         let news = EngineNews()
         self.news = news
-        self.observer = { changes in
+        self.observer = { [pauses = self.services.pauses] changes in
             news.note(changes)
-            observer(changes)
+            observer(
+                changes.map { change in
+                    guard let job = change.job, job.state == .queued else { return change }
+                    var change = change
+                    change.hostPause = pauses.pause(of: job.host, at: time.now())
+                    return change
+                }
+            )
         }
     }
 
@@ -443,6 +450,7 @@ public actor Engine {
         self.services.crash.reach(.completed)
         if let changes {
             self.observer(changes)
+            self.passOn(changes, of: running)
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
         self.leave(running.id)

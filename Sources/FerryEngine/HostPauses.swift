@@ -1,22 +1,31 @@
 import FerryCore
 import Synchronization
 
-/// The hosts that are left alone until some time, for transfers that are about to go to one.
+/// The hosts that are left alone until some time, as known to those who are not the engine.
 final class HostPauses: Sendable {
-    private let times = Mutex<[String: Timestamp]>([:])
+    private let pauses = Mutex<[String: Engine.HostPause]>([:])
 
-    /// Sets until when; nil is not at all.
-    func set(_ host: String, _ time: Timestamp?) {
-        self.times.withLock { $0[host] = time }
+    /// Sets a host's pause; nil is none.
+    func set(_ host: String, _ pause: Engine.HostPause?) {
+        self.pauses.withLock { $0[host] = pause }
     }
 
     /// How much longer a host is left alone; nil if it is not.
     func rest(of host: String, at now: Timestamp) -> Duration? {
-        self.times.withLock { times in times[host].flatMap { $0 > now ? $0 - now : nil } }
+        self.pauses.withLock { pauses in
+            pauses[host]?.until.flatMap { $0 > now ? $0 - now : nil }
+        }
+    }
+
+    /// Why and how long a host is left alone; nil if it is not.
+    func pause(of host: String, at now: Timestamp) -> Engine.HostPause? {
+        self.pauses.withLock { pauses in
+            pauses[host].flatMap { $0.until.map { $0 > now } == true ? $0 : nil }
+        }
     }
 
     /// All that are known.
-    var hosts: [String] { self.times.withLock { Array($0.keys) } }
+    var hosts: [String] { self.pauses.withLock { Array($0.keys) } }
 }
 
 extension TransferServices {

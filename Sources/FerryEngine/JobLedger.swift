@@ -9,6 +9,8 @@ public struct JobChange: Sendable {
     public let job: JobRecord?
     /// What is known of the remote object.
     public let remote: RemoteObject?
+    /// Why a queued job waits, if it is for its host.
+    public internal(set) var hostPause: Engine.HostPause?
     /// When the job gives up, if that is new.
     var deadline: Timestamp?
 }

@@ -26,35 +26,45 @@ import Testing
 
     @Test func `a paused host is passed over until its time has come`() {
         var queue = Self.queue(["a": 1...9, "b": 10...19])
-        #expect(Self.claim(&queue, 2) == [1, 10])
-        #expect(queue.end(JobID(rawValue: 1), host: "a", .pause(.seconds(60)), at: Self.start))
-        #expect(queue.nextOpening == Self.start + .seconds(60))
-        #expect(Self.claim(&queue, 3, at: 59) == [11, 12, 13])
-        #expect(Self.claim(&queue, 3, at: 60) == [2, 14, 15])
-        #expect(queue.nextOpening == nil, "one job is on its way to see")
-        #expect(queue.answered(JobID(rawValue: 2), host: "a", at: Self.start + .seconds(60)))
-        #expect(queue.nextOpening == Self.start + .milliseconds(60_500))
-        #expect(Self.claim(&queue, 3, at: 61) == [3])
+        let claims = Self.claim(&queue, 2)
+        #expect(claims == [1, 10])
+        let isPaused = queue.end(JobID(rawValue: 1), host: "a", .pause(.seconds(60)), at: Self.start)
+        let pauseEnd = queue.nextOpening
+        let others = Self.claim(&queue, 3, at: 59)
+        let first = Self.claim(&queue, 3, at: 60)
+        let whileProbed = queue.nextOpening
+        let isOver = queue.answered(JobID(rawValue: 2), host: "a", at: Self.start + .seconds(60))
+        let next = queue.nextOpening
+        let second = Self.claim(&queue, 3, at: 61)
+        #expect(isPaused && isOver)
+        #expect(pauseEnd == Self.start + .seconds(60))
+        #expect(others == [11, 12, 13] && first == [2, 14, 15] && second == [3])
+        #expect(whileProbed == nil, "one job is on its way to see")
+        #expect(next == Self.start + .milliseconds(60_500))
     }
 
     @Test func `jobs that are held are passed over, and not lost`() {
         var queue = Self.queue(["a": 1...3])
         let claims = queue.claim(2, at: Self.start) { $0.rawValue != 2 }
         #expect(claims.map(\.id.rawValue) == [2])
-        #expect(Self.claim(&queue, 5) == [1, 3])
+        let free = Self.claim(&queue, 5)
+        #expect(free == [1, 3])
     }
 
     @Test func `a host's queue is read again when its known jobs have run out`() {
         var queue = ClaimQueue(perHost: { _ in 6 })
         queue.refill("a", [Self.head(1, "a"), Self.head(2, "a")], isCut: true, at: Self.start)
-        #expect(Self.claim(&queue, 1) == [1])
+        let first = Self.claim(&queue, 1)
+        #expect(first == [1])
         #expect(queue.wanting.isEmpty)
-        #expect(Self.claim(&queue, 1) == [2])
+        let second = Self.claim(&queue, 1)
+        #expect(second == [2])
         #expect(queue.wanting == ["a"])
         queue.isRead("a")
         // What was claimed may not be committed yet, and is read once more.
         queue.refill("a", [Self.head(2, "a"), Self.head(3, "a")], isCut: false, at: Self.start)
-        #expect(Self.claim(&queue, 5) == [3])
+        let rest = Self.claim(&queue, 5)
+        #expect(rest == [3])
         #expect(queue.wanting.isEmpty)
     }
 
@@ -68,17 +78,21 @@ import Testing
         let claims = queue.claim(16, at: Self.start)
         #expect(claims.count { $0.host.hasPrefix("dead") } == 4)
         #expect(claims.count { $0.host == "z" } == 12)
-        #expect(queue.claim(4, at: Self.start).allSatisfy { $0.host == "z" })
+        let more = queue.claim(4, at: Self.start)
+        #expect(more.count { $0.host == "z" } == 3, "five of twenty places are a quarter")
     }
 
     @Test func `a limit that changes holds for the next claim`() {
         var queue = Self.queue(perHost: 1, ["a": 1...9])
-        #expect(Self.claim(&queue, 9) == [1])
+        let one = Self.claim(&queue, 9)
+        #expect(one == [1])
         queue.set(perHost: { _ in 3 }, at: Self.start)
-        #expect(Self.claim(&queue, 9) == [2, 3])
+        let two = Self.claim(&queue, 9)
+        #expect(two == [2, 3])
         queue.set(perHost: { _ in 1 }, at: Self.start)
         queue.end(JobID(rawValue: 1), host: "a", .answered, at: Self.start)
-        #expect(Self.claim(&queue, 9) == [])
+        let none = Self.claim(&queue, 9)
+        #expect(none == [])
     }
 
     @Test func `many hosts are served in turn, and memory is given back`() {

@@ -41,7 +41,7 @@ import Testing
 
     @Test(
         arguments: [
-            (Reader.Query.queuedHeads, ["SEARCH job USING COVERING INDEX job_queued (host=?)"]),
+            (Reader.Query.queuedHeads, ["SEARCH job USING INDEX job_queued (host=?)"]),
             (Reader.Query.due, ["SEARCH job USING INDEX job_due (next_try<?)"]),
             (Reader.Query.nextDue, ["SEARCH job USING INDEX job_due (next_try>?)"]),
             (Reader.Query.running, ["SEARCH job USING INDEX job_live (state=?)"]),
