@@ -101,13 +101,13 @@ try:
         times["show (running)"].append(timed("show", str(random.choice(sorted(running)))))
         times["pause"].append(timed("pause", job))
         times["resume"].append(timed("resume", job))
-        times["set"].append(timed("set", job, "--priority", str(random.randint(-9, 5))))
+        times["set"].append(timed("set", job, "--priority", str(random.randint(-9, -1))))
     for name, values in times.items():
         report(name, values)
     print(f"{len(queue.list('--state', 'running'))} running at the end, load {os.getloadavg()[0]:.1f}")
     whole("pause", "--all")
     whole("resume", "--all")
-    whole("set", "1", "--priority", "3")
+    whole("set", str(options.running + options.queued), "--priority", "3")
     whole("cancel", "--group", "bulk")
     whole("remove", "--state", "cancelled")
 finally:
