@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -187,4 +188,8 @@ void ferry_clock_rewatch(int fd) {
     ssize_t n = read(fd, &count, sizeof count); /* ECANCELED: the clock was set */
     (void)n;
     watch_clock(fd);
+}
+
+void ferry_trim_heap(void) {
+    malloc_trim(0);
 }

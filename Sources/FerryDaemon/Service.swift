@@ -33,7 +33,7 @@ public enum FerryService {
                 self.print(try DigestCommand.run(digest.algorithm, path: digest.path))
             } else if options.wantsCheck || options.wantsRepair {
                 umask(0o077)
-                let location = try Self.location(options, Self.environment())
+                let location = try Self.location(options, Self.environment(options))
                 let (text, result) = try CheckCommand.run(location, options)
                 self.print(text)
                 exit(result.rawValue)
@@ -60,7 +60,9 @@ public enum FerryService {
 
     /// `ferryd --print-config`, which is `ferry config`.
     private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
-        let environment = Self.environment()
+        var environment = Self.environment(options)
+        // The machine's service does not have the caller's variables.
+        if options.system { environment = environment.filter { !$0.key.hasPrefix("FERRY_") } }
         let location = try Self.location(options, environment)
         let report = ConfigurationReport(
             configuration: try Configuration.load(environment: environment),
@@ -109,7 +111,7 @@ public enum FerryService {
                 exitStatus: .failed
             )
         }
-        let environment = Self.environment()
+        let environment = Self.environment(options)
         // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
         let manager = ManagerVariables.take(environment)
         ProcessUse.raiseDescriptorLimit()
@@ -214,7 +216,8 @@ public enum FerryService {
         close(status)
     }
 
-    private static func environment() -> [String: String] {
+    /// The process's environment; for the machine's queue without what names a person's configuration.
+    private static func environment(_ options: ServiceOptions) -> [String: String] {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
@@ -226,6 +229,6 @@ public enum FerryService {
             if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
             entry += 1
         }
-        return result
+        return options.system ? result.filter { $0.key != "HOME" && $0.key != "XDG_CONFIG_HOME" } : result
     }
 }
