@@ -142,7 +142,12 @@ struct AttemptLedger: Sendable {
             return []
         }
         return try await self.services.store.write { transaction in
-            let outcome = event == .pause ? "paused" : "interrupted"
+            let outcome =
+                switch event {
+                case .pause: "paused"
+                case .deadlinePassed: FailureReason.gaveUp.rawValue
+                default: "interrupted"
+                }
             try self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
             let words =
                 event == .deadlinePassed ? try Engine.deadlineWords(running.id, transaction) : (nil, nil)

@@ -45,6 +45,7 @@ extension Engine {
     /// With `goOn` a failed or paused one is set going again, as `get` does. Thrown is ``FerryError`` `.usage` for
     /// a URL that cannot be used, `.exists` for an `-o` that is taken.
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
+        await self.followClock()
         let now = self.services.time.now()
         let configuration = self.services.configuration
         let calls = self.services.calls

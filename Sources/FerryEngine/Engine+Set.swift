@@ -21,6 +21,7 @@ extension Engine {
     /// - Throws: ``FerryError`` `.usage` for values that no job can have.
     public func set(_ changes: JobChanges, _ ids: [JobID]) async throws -> [Steered] {
         try Self.check(priority: changes.priority, group: changes.group)
+        await self.followClock()
         self.hold(ids)
         defer { self.release(ids) }
         var steered: [Steered] = []

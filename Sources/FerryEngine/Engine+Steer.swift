@@ -52,6 +52,7 @@ extension Engine {
     ///
     /// - Returns: An answer a job, in their order.
     public func steer(_ steering: Steering, _ ids: [JobID]) async throws -> [Steered] {
+        await self.followClock()
         self.hold(ids)
         defer { self.release(ids) }
         var steered: [Steered] = []

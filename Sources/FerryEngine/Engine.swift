@@ -28,6 +28,16 @@ public actor Engine {
         }
     }
 
+    /// What the queue's heads are.
+    private enum View {
+        /// Out of date.
+        case none
+        /// The first jobs of every host.
+        case all
+        /// The jobs that attached clients stand for.
+        case wanted
+    }
+
     struct Attachment {
         var jobs: Set<JobID> = []
         var all = false
@@ -44,6 +54,7 @@ public actor Engine {
     private let news: EngineNews
     /// What may run next, and the hosts' budgets.
     var queue: ClaimQueue
+    private var view = View.none
     var deadlines = Deadlines()
     /// Wall time less the time that nobody sets, as it was when stored times were last right.
     var clockOffset: Duration?
@@ -218,6 +229,7 @@ public actor Engine {
     /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
     public func attach(_ client: ClientKey, jobs: [JobID]) async {
         self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
+        if self.view == .wanted { self.view = .none }
         await self.schedule()
     }
 
@@ -230,6 +242,7 @@ public actor Engine {
     /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
     public func detach(_ client: ClientKey) async {
         self.attachments[client] = nil
+        if self.view == .wanted { self.view = .none }
         guard self.mode == .attached else { return }
         for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
     }
@@ -273,7 +286,11 @@ public actor Engine {
         self.takeNews()
         let free = self.services.configuration.running - self.running.count
         guard free > 0 else { return 0 }
-        let picks = try await self.runsAll ? self.pick(free) : self.pickWanted(free)
+        try await self.readHeads()
+        let picks = self.queue.claim(free, at: self.services.time.now()) {
+            self.running[$0] != nil || self.held[$0] != nil
+        }
+        if let next = self.queue.nextOpening { self.wake(at: next) }
         guard !picks.isEmpty else { return 0 }
         // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
         for pick in picks {
@@ -298,53 +315,59 @@ public actor Engine {
         return picks.count
     }
 
-    /// Chooses among all queued jobs; the queues of hosts where something has changed are read again.
-    private func pick(_ count: Int) async throws -> [ClaimQueue.Claim] {
-        let hosts = self.queue.wanting
-        if !hosts.isEmpty {
-            let limit = Self.headCount + min(self.held.count, Self.headCount)
-            for host in hosts { self.queue.isRead(host) }
-            do {
-                let heads = try await self.services.store.read { reader in
-                    try hosts.map { ($0, try reader.queuedHeads(host: $0, limit: limit)) }
-                }
-                let now = self.services.time.now()
-                for (host, list) in heads {
-                    self.queue.refill(host, list, isCut: list.count == limit, at: now)
-                }
-            } catch {
-                for host in hosts { self.queue.want(host) }
-                throw error
-            }
-        }
-        let picks = self.queue.claim(count, at: self.services.time.now()) { self.mayNotStart($0) }
-        if let next = self.queue.nextOpening { self.wake(at: next) }
-        return picks
-    }
-
     /// Jobs of a host that are known in advance.
     private static let headCount = 16
 
-    /// Chooses among the jobs that attached clients stand for.
-    private func pickWanted(_ count: Int) async throws -> [ClaimQueue.Claim] {
-        let wanted = self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
-            .subtracting(self.running.keys)
-        guard !wanted.isEmpty else { return [] }
-        let heads = try await self.services.store.read { try $0.queuedHeads(of: wanted.sorted()) }
-        let now = self.services.time.now()
-        var queue = self.queue.with(heads, at: now)
-        let picks = queue.claim(count, at: now) { self.mayNotStart($0) }
-        for pick in picks { self.queue.begin(pick.id, host: pick.host, at: now) }
-        if let next = queue.nextOpening { self.wake(at: next) }
-        return picks
+    /// Brings the queue up to date: with the first jobs of each host, or with all that attached clients stand for.
+    private func readHeads() async throws {
+        guard self.runsAll else {
+            guard self.view != .wanted else { return }
+            self.view = .wanted  // what changes from here on is news
+            let wanted = self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
+            do {
+                let heads =
+                    wanted.isEmpty
+                    ? [] : try await self.services.store.read { try $0.queuedHeads(of: wanted.sorted()) }
+                self.queue.replace(heads, at: self.services.time.now())
+            } catch {
+                self.view = .none
+                throw error
+            }
+            return
+        }
+        let hosts = self.queue.wanting
+        let isAll = self.view != .all
+        self.view = .all
+        if isAll { self.queue.replace([], at: self.services.time.now()) }
+        guard isAll || !hosts.isEmpty else { return }
+        for host in hosts { self.queue.isRead(host) }
+        let limit = Self.headCount + min(self.held.count, Self.headCount)
+        do {
+            let heads = try await self.services.store.read { reader in
+                try (isAll ? reader.queuedHosts() : Array(hosts)).map {
+                    ($0, try reader.queuedHeads(host: $0, limit: limit))
+                }
+            }
+            let now = self.services.time.now()
+            for (host, list) in heads { self.queue.refill(host, list, isCut: list.count == limit, at: now) }
+        } catch {
+            if isAll { self.view = .none }
+            for host in hosts { self.queue.want(host) }
+            throw error
+        }
     }
-
-    private func mayNotStart(_ id: JobID) -> Bool { self.running[id] != nil || self.held[id] != nil }
 
     /// Takes up what committed changes say of the queue.
     private func takeNews() {
-        let (hosts, deadlines) = self.news.take()
-        for host in hosts { self.queue.want(host) }
+        let (heads, deadlines) = self.news.take()
+        let now = self.services.time.now()
+        for head in heads {
+            switch self.view {
+            case .all: self.queue.want(head.host)
+            case .wanted: if self.isWanted(head.id) { self.queue.insert(head, at: now) }
+            case .none: break
+            }
+        }
         for (id, time) in deadlines {
             self.deadlines.set(id, time)
             self.wake(at: time)
@@ -354,7 +377,7 @@ public actor Engine {
     /// Gives the place of a job back that could not be claimed; what is known of its host's queue is wrong.
     private func giveBack(_ pick: ClaimQueue.Claim) {
         self.leave(pick.id)
-        self.queue.want(pick.host)
+        if self.view == .all { self.queue.want(pick.host) } else { self.view = .none }
     }
 
     private static func claim(_ pick: ClaimQueue.Claim, in transaction: Transaction, at now: Timestamp) throws
