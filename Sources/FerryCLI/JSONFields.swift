@@ -31,7 +31,7 @@ enum JSONFields {
         ("rate_bytes_per_s", "Over the last seconds, null unless running."),
         ("eta_s", "Seconds to the end at that rate."),
         ("attempt", "0 before the first try; counts up."),
-        ("retry_at", "When it will be tried again."),
+        ("retry_at", "When it will be tried again; of a queued job, when the pause of its host is over."),
         ("created_at", "When it was accepted."),
         ("started_at", "When it first ran."),
         ("finished_at", "When it ended."),
@@ -46,6 +46,7 @@ enum JSONFields {
             "answer",
             "In show only, of an upload: status, headers, body and is_cut of the server's last answer."
         ),
+        ("deadline_at", "In show only, of a job with a deadline: when it gives up."),
     ]
 
     /// Of an event.

@@ -13,6 +13,7 @@ enum JobDetails {
             ("message", job.message),
             ("advice", job.advice),
             ("next try", job.retryAt.map { Self.nextTry($0, job, now, time) }),
+            ("deadline", job.deadlineAt.map(time)),
             ("url", job.url),
             (job.kind == .upload ? "source" : "path", job.path),
             ("result", job.resultUrl),

@@ -66,6 +66,7 @@ extension JobDocument {
         self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
         self.apply(snapshot.hostPause)
         guard segments else { return }
+        self.deadlineAt = snapshot.job.state.isEnded ? nil : snapshot.deadline
         self.answer = snapshot.answer.map {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)
         }

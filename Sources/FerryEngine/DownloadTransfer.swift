@@ -415,20 +415,17 @@ struct DownloadTransfer: Sendable {
             hadBytes: self.job.bytesDurable > 0,
             linkMayExpire: URLRedaction.linkMayExpire(self.request.url)
         )
-        return TransferFailure(cause, message: self.serverWords(answer, sink.text))
+        return TransferFailure(cause, message: self.serverWords(cause, answer, sink.text))
     }
 
     /// Plain text that a server sent along with a refusal, nil if it is a page or nothing.
-    private func serverWords(_ answer: Answer, _ body: String) -> String? {
+    private func serverWords(_ cause: TransferCause, _ answer: Answer, _ body: String) -> String? {
         guard answer.head.first("Content-Type")?.lowercased().hasPrefix("text/plain") == true else {
             return nil
         }
         let line = FileName.display(body.split(whereSeparator: \.isNewline).first.map(String.init) ?? "")
         guard !line.isEmpty else { return nil }
-        return RetryPlan.message(
-            .status(answer.head.status, retryAfter: nil, hadBytes: false, linkMayExpire: false),
-            host: self.running.host
-        ) + ": " + line
+        return RetryPlan.message(cause, host: self.running.host) + ": " + line
     }
 
     /// The failure that an end without a complete message stands for.
