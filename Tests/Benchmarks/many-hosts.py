@@ -78,8 +78,8 @@ def run(number, withDead):
     os.makedirs(place + "/out")
     for at in range(0, len(jobs), 1_000):
         queue.run("add", "-q", "-d", place + "/out", *jobs[at:at + 1_000])
-    while queue.serving():  # the service that took them in ends by itself
-        time.sleep(0.1)
+    while queue.serving():  # the service that took them in ends by itself, unless it is asked too often
+        time.sleep(2)
     wanted = half * options.jobs
     begun = time.monotonic()
     try:
