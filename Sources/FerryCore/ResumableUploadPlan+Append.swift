@@ -11,7 +11,10 @@ extension ResumableUploadPlan {
             self.stalls = 0
         } else if self.call != .head {
             self.stalls += 1
+        } else if self.isResumed, let chunk = self.memory.chunk {
+            self.memory.chunk = UploadChunk.smaller(than: chunk)  // nothing of the last piece is there
         }
+        self.isResumed = false
         self.memory.offset = offset
         guard self.stalls < TusPlan.stallLimit else { return self.stalled }
         var chunk = max(self.memory.chunk ?? UploadChunk.first, self.memory.appendFloor ?? 0)

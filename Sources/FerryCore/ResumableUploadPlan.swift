@@ -15,6 +15,8 @@ public struct ResumableUploadPlan: UploadPlan {
     var call: Call = .none
     /// Appends in a row after which the server's offset has not grown.
     var stalls = 0
+    /// An earlier attempt may have been cut off while it sent a piece.
+    var isResumed = false
     /// A limit on the whole that this body breaks: the most, or the least made negative.
     private var brokenLimit: Int64?
 
@@ -37,7 +39,10 @@ public struct ResumableUploadPlan: UploadPlan {
 
     /// Asks for the offset of an upload that exists; else what the server can do, or makes the upload.
     public mutating func begin() -> UploadStep {
-        if self.memory.url != nil { return self.askOffset() }
+        if self.memory.url != nil {
+            self.isResumed = true
+            return self.askOffset()
+        }
         if self.memory.version != nil { return self.create() }
         self.call = .discovery
         return .call(Self.discovery)
@@ -76,7 +81,7 @@ public struct ResumableUploadPlan: UploadPlan {
     /// A call broke off: smaller pieces lose less.
     public mutating func lost() {
         guard case .patch = self.call, let chunk = self.memory.chunk else { return }
-        self.memory.chunk = max(UploadChunk.smallest, chunk / 2)
+        self.memory.chunk = UploadChunk.smaller(than: chunk)
     }
 
     /// The request that ends an upload which nobody wants any more.

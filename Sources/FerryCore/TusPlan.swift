@@ -19,6 +19,8 @@ public struct TusPlan: UploadPlan {
     private var call: Call = .none
     private var stalls = 0
     private var mismatches = 0
+    /// An earlier attempt may have been cut off while it sent a piece.
+    private var isResumed = false
 
     private enum Call: Hashable, Sendable {
         case none
@@ -36,7 +38,10 @@ public struct TusPlan: UploadPlan {
 
     /// Asks for the offset of an upload that exists; else what the server can do, or makes the upload.
     public mutating func begin() -> UploadStep {
-        if self.memory.url != nil { return self.askOffset() }
+        if self.memory.url != nil {
+            self.isResumed = true
+            return self.askOffset()
+        }
         if self.memory.tus != nil { return self.create() }
         self.call = .discovery
         return .call(UploadCall("OPTIONS", .endpoint))
@@ -56,7 +61,7 @@ public struct TusPlan: UploadPlan {
     /// A call broke off: smaller pieces lose less.
     public mutating func lost() {
         guard case .patch = self.call, let chunk = self.memory.chunk else { return }
-        self.memory.chunk = max(UploadChunk.smallest, chunk / 2)
+        self.memory.chunk = UploadChunk.smaller(than: chunk)
     }
 
     /// The name of a digest in `Upload-Checksum`.
@@ -179,7 +184,10 @@ public struct TusPlan: UploadPlan {
             self.stalls = 0
         } else if self.call != .head {
             self.stalls += 1
+        } else if self.isResumed, let chunk = self.memory.chunk {
+            self.memory.chunk = UploadChunk.smaller(than: chunk)  // nothing of the last piece is there
         }
+        self.isResumed = false
         self.memory.offset = offset
         if offset == self.facts.size { return .done }
         guard self.stalls < Self.stallLimit else {
@@ -219,7 +227,12 @@ public struct TusPlan: UploadPlan {
             let size = self.memory.chunk ?? UploadChunk.first
             // What is left of a file tells nothing about the line.
             if range.upperBound < self.facts.size {
-                self.memory.chunk = UploadChunk.next(after: size, sent: sent, elapsed: answer.elapsed)
+                self.memory.chunk = UploadChunk.next(
+                    after: size,
+                    sent: sent,
+                    elapsed: answer.elapsed,
+                    isChecked: self.memory.tus?.checksum != nil
+                )
             }
             guard let offset = answer.number("Upload-Offset") else { return self.askOffset() }
             return self.goOn(at: offset)
