@@ -17,6 +17,8 @@ public struct ResumableUploadPlan: UploadPlan {
     var stalls = 0
     /// An earlier attempt may have been cut off while it sent a piece.
     var isResumed = false
+    /// The next piece is a small one: the offset may be old, and the server about to have more.
+    var isProbing = false
     /// A limit on the whole that this body breaks: the most, or the least made negative.
     private var brokenLimit: Int64?
 
@@ -178,6 +180,7 @@ public struct ResumableUploadPlan: UploadPlan {
             return self.create()
         }
         self.learn(answer.head)
+        if let excess = self.excess(answer.head) { return excess }
         switch answer.head.status {
         case 200..<300:
             return isCareful ? self.takeCreated(answer) : self.takeUploaded(answer)
@@ -259,6 +262,7 @@ public struct ResumableUploadPlan: UploadPlan {
                         + " \(self.facts.size)"
                 )
             }
+            if let excess = self.excess(answer.head) { return excess }
             if self.version.isComplete(answer.head) == true {
                 self.memory.offset = self.facts.size
                 return .done
@@ -274,6 +278,15 @@ public struct ResumableUploadPlan: UploadPlan {
         default:
             return answer.failure
         }
+    }
+
+    /// The failure of an upload that has more bytes than there are: whatever it is, it is not the source.
+    func excess(_ head: ResponseHead) -> UploadStep? {
+        guard let offset = Self.offset(head), offset > self.facts.size else { return nil }
+        return self.refused(
+            .badResponse,
+            "\(self.facts.host) says that it has \(offset) bytes of a body of \(self.facts.size)"
+        )
     }
 
     static func offset(_ head: ResponseHead) -> Int64? {

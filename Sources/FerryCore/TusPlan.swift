@@ -21,6 +21,8 @@ public struct TusPlan: UploadPlan {
     private var mismatches = 0
     /// An earlier attempt may have been cut off while it sent a piece.
     private var isResumed = false
+    /// The next piece is a small one: the offset may be old, and the server about to have more.
+    private var isProbing = false
 
     private enum Call: Hashable, Sendable {
         case none
@@ -186,6 +188,7 @@ public struct TusPlan: UploadPlan {
             self.stalls += 1
         } else if self.isResumed, let chunk = self.memory.chunk {
             self.memory.chunk = UploadChunk.smaller(than: chunk)  // nothing of the last piece is there
+            self.isProbing = true
         }
         self.isResumed = false
         self.memory.offset = offset
@@ -201,7 +204,8 @@ public struct TusPlan: UploadPlan {
     private static let contentType = "application/offset+octet-stream"
 
     private mutating func append() -> UploadStep {
-        let chunk = min(self.memory.chunk ?? UploadChunk.first, self.memory.appendLimit ?? .max)
+        let wanted = self.isProbing ? UploadChunk.probe : self.memory.chunk ?? UploadChunk.first
+        let chunk = min(wanted, self.memory.appendLimit ?? .max)
         let start = self.memory.offset
         let range = start..<min(self.facts.size, start + chunk)
         self.call = .patch(range)
@@ -220,13 +224,15 @@ public struct TusPlan: UploadPlan {
     }
 
     private mutating func takeAppended(_ answer: UploadAnswer, _ range: Range<Int64>) -> UploadStep {
+        let wasProbing = self.isProbing
+        self.isProbing = false
         switch answer.head.status {
         case 200, 204:
             self.mismatches = 0
             let sent = range.upperBound - range.lowerBound
             let size = self.memory.chunk ?? UploadChunk.first
-            // What is left of a file tells nothing about the line.
-            if range.upperBound < self.facts.size {
+            // What is left of a file tells nothing about the line, nor does a probe.
+            if range.upperBound < self.facts.size, !wasProbing {
                 self.memory.chunk = UploadChunk.next(
                     after: size,
                     sent: sent,

@@ -140,6 +140,9 @@ enum UploadChunk {
         return min(max(Int64(bounded), Self.smallest), isChecked ? 64 << 20 : 256 << 20)
     }
 
+    /// The size of a piece that finds out whether the server still has to take in what an earlier connection brought.
+    static let probe: Int64 = Self.smallest
+
     /// The next size after a piece that did not arrive: smaller ones lose less.
     static func smaller(than size: Int64) -> Int64 { max(Self.smallest, size / 2) }
 }

@@ -260,17 +260,26 @@ import Testing
         #expect(plan.memory.chunk == UploadChunk.smallest)
     }
 
-    @Test(arguments: [(2, 4), (3, 8)] as [(Int64, Int64)])
-    func `an attempt that finds nothing of the last piece sends smaller ones`(offset: Int64, expected: Int64)
-    {
+    @Test(arguments: [(2, 4, 1), (3, 8, 8)] as [(Int64, Int64, Int64)])
+    func `an attempt that finds nothing of the last piece probes, and sends smaller ones`(
+        offset: Int64,
+        chunk: Int64,
+        first: Int64
+    ) throws {
         var memory = UploadMemory()
         memory.url = "https://example.org/files/1"
         memory.offset = 2 * Self.mebibyte
         memory.chunk = 8 * Self.mebibyte
         var plan = TusPlan(facts: self.facts, memory: memory)
         _ = plan.begin()
-        _ = plan.take(self.answer(200, ["Upload-Offset": "\(offset * Self.mebibyte)"]))
-        #expect(plan.memory.chunk == expected * Self.mebibyte)
+        let step = plan.take(self.answer(200, ["Upload-Offset": "\(offset * Self.mebibyte)"]))
+        let range = try #require(step.range)
+        #expect(range == offset * Self.mebibyte..<(offset + first) * Self.mebibyte)
+        #expect(plan.memory.chunk == chunk * Self.mebibyte)
+        var answer = self.answer(204, ["Upload-Offset": "\(range.upperBound)"])
+        answer.elapsed = .seconds(4)
+        let next = try #require(plan.take(answer).range)
+        #expect(next.upperBound - next.lowerBound == chunk * Self.mebibyte)
     }
 
     @Test(
