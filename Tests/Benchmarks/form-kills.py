@@ -22,13 +22,13 @@ sizes = [0, MIB - 1, MIB + 1, options.size * MIB]
 names = [f"{work}/{number} \"{size}\".bin" for number, size in enumerate(sizes)]
 digests = []
 for name, size in zip(names, sizes):
-    block, sum = random.Random(size).randbytes(MIB), hashlib.sha256()
+    block, hasher = random.Random(size).randbytes(MIB), hashlib.sha256()
     with open(name, "wb") as file:
         for at in range(0, size, MIB):
             piece = (at.to_bytes(8, "little") + block[8:])[:size - at]
             file.write(piece)
-            sum.update(piece)
-    digests.append(sum.hexdigest())
+            hasher.update(piece)
+    digests.append(hasher.hexdigest())
 
 
 class Server:
@@ -53,6 +53,9 @@ class Server:
                 while (field := stream.readline()) != b"\r\n":
                     key, value = field.decode().split(":", 1)
                     fields[key.lower()] = value.strip()
+                if not line.startswith(b"POST"):
+                    client.sendall(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n")
+                    continue
                 if "expect" in fields:
                     client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
                 path, left = line.split()[1], int(fields.get("content-length", 0))
@@ -96,7 +99,7 @@ def kill():
 
 
 server, service = Server(), serve()
-arguments = [item for name in names for item in ("--form-file", f"files=\"{name}\"")]
+arguments = [item for name in names for item in ("--form-file", f"files={name}")]
 added = ferry("add", "--form", "title=July", *arguments, f"http://127.0.0.1:{server.port}/form")
 if added.returncode != 0:
     sys.exit(added.stderr)
@@ -110,7 +113,7 @@ total = sum(sizes)
 marks = [(number + 0.5) * total * 2 / options.kills for number in range(options.kills)]
 while True:
     state = ferry("list", "--json", "--all").stdout
-    if '"state":"completed"' in state or '"state":"failed"' in state or time.monotonic() - begun > 1200:
+    if '"state":"completed"' in state or '"state":"failed"' in state or time.monotonic() - begun > 600:
         break
     peak = max(peak, memory())
     if marks and server.got >= marks[0]:
