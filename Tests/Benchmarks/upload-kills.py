@@ -110,7 +110,12 @@ if added.returncode != 0:
     sys.exit(added.stderr)
 kills, peak = 0, 0
 while True:
-    job = json.loads(ferry("show", "--json", added.stdout.strip()).stdout)
+    shown = ferry("show", "--json", added.stdout.strip())
+    if shown.returncode != 0:
+        if service.poll() is not None:
+            sys.exit(f"the service ended: {shown.stderr}")
+        continue  # it has just been started
+    job = json.loads(shown.stdout)
     if job["state"] in ("completed", "failed", "cancelled"):
         break
     peak = max(peak, memory(service))

@@ -2,7 +2,7 @@
 
   nginx, apache       PUT by their WebDAV modules
   resumable-upload    tus with every extension, checksums too; a program of that name (Python package)
-  tussi               tus, creation only; `tussi-server` of the Python package tussi
+  tussi               tus, creation only; `tussi-server` of the Python package tussi[cli]
   rufh                the IETF's resumable uploads: rufh-server.py of the tests
 
 Programs are looked for in PATH.
@@ -27,6 +27,7 @@ User www-data
 Group www-data
 DocumentRoot {store}
 DavLockDB {run}/locks
+LimitRequestBody 0
 <Directory {store}>
   Require all granted
   Dav On
@@ -54,9 +55,9 @@ class Server:
             os.makedirs(self.store + "/files")
             modules = ["mpm_event", "authz_core", "dav", "dav_fs", "dir"]
             lines = "\n".join(f"LoadModule {m}_module modules/mod_{m}.so" for m in modules)
-            os.chmod(self.run, 0o777)
-            os.chmod(self.store, 0o777)
-            os.chmod(self.store + "/files", 0o777)
+            os.chmod(parent, 0o755)  # its user has to come through
+            for folder in (self.run, self.store, self.store + "/files"):
+                os.chmod(folder, 0o777)
             command = ["apache2", "-f", self.write(APACHE, modules=lines), "-DFOREGROUND"]
         elif name == "resumable-upload":
             place = "files"
