@@ -108,14 +108,12 @@ extension Engine {
         guard case .file(let path) = request.upload?.body else {
             throw FerryError.usage("the resume data are an upload's, and the request is not")
         }
-        let isWhereItWas = path == document.source.path
-        let search = SourceSearch(
-            document: document,
-            places: [path]
-                + (isWhereItWas
-                    ? beside.map { [UploadResumeData.path(of: document.name, in: $0)] } ?? [] : []),
-            calls: self.services.calls
-        )
+        var places = [path]
+        if path == document.source.path, let beside {
+            let other = UploadResumeData.path(of: document.name, in: beside)
+            if other != path { places.append(other) }
+        }
+        let search = SourceSearch(document: document, places: places, calls: self.services.calls)
         let source = try await Self.reading { try search.run() }
         request.upload?.body = .file(path: source.path)
         let now = self.services.time.now()
