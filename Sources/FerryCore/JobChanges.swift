@@ -18,6 +18,12 @@ public struct JobChanges: Hashable, Sendable, Codable {
     public var output: String?
     /// `--attempts`: tries in all; 0 = no limit.
     public var attempts: Int?
+    /// `--window`.
+    public var window: Amendment<RunWindow>?
+    /// `--after`: the jobs that have to be completed first, in the place of those before.
+    public var after: [JobID]?
+    /// `--renew`: the program, absolute.
+    public var renew: Amendment<String>?
 
     /// Makes changes; the default changes nothing.
     public init(
@@ -56,6 +62,9 @@ public struct JobChanges: Hashable, Sendable, Codable {
         changed.allowHTTP = request.allowHTTP || self.allowHTTP
         changed.notBefore = self.notBefore ?? request.notBefore
         changed.attempts = self.attempts ?? request.attempts
+        if let window = self.window { changed.window = window.value }
+        if let after = self.after { changed.after = after.isEmpty ? nil : after }
+        if let renew = self.renew { changed.renew = renew.value }
         if let output = self.output {
             changed.output = output
             let slash = output.lastIndex(of: "/") ?? output.startIndex
@@ -74,6 +83,9 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if old.priority != new.priority { names.append("priority") }
         if old.group != new.group { names.append("group") }
         if old.attempts != new.attempts { names.append("attempts") }
+        if old.window != new.window { names.append("window") }
+        if old.after != new.after { names.append("jobs before it") }
+        if old.renew != new.renew { names.append("program for new links") }
         if old.allowHTTP != new.allowHTTP { names.append("leave for plain http") }
         return names
     }
