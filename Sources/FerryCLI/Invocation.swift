@@ -214,6 +214,7 @@ enum Invocation: Sendable {
         for text in arguments.values(.header) {
             changes.headers.append(try OptionValue.header(text, as: "-H"))
         }
+        try ScheduleOptions(arguments, in: surroundings).apply(to: &changes)
         guard !changes.isEmpty else {
             throw .usage("ferry set needs something to change, such as --priority 5")
         }
@@ -282,6 +283,8 @@ struct TransferOrder: Sendable {
                 )
             )
         }
+        let schedule = try ScheduleOptions(arguments, in: surroundings)
+        for index in requests.indices { schedule.apply(to: &requests[index]) }
         if destination.isLeftToService, destination.createsDirectory {
             for index in requests.indices { requests[index].createsDirectory = true }
         }

@@ -412,7 +412,7 @@ struct DownloadTransfer: Sendable {
                 RetryAfter.parse($0, responseDate: date, now: now)
             },
             hadBytes: self.job.bytesDurable > 0,
-            linkMayExpire: URLRedaction.linkMayExpire(self.request.url)
+            linkMayExpire: self.request.renew != nil || URLRedaction.linkMayExpire(self.request.url)
         )
         return TransferFailure(cause, message: self.serverWords(answer, sink.text))
     }

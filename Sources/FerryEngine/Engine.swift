@@ -40,6 +40,7 @@ public actor Engine {
     private let boardPath: String?
     let mode: Mode
     let observer: Observer
+    let renewal: Renewal
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
@@ -52,6 +53,8 @@ public actor Engine {
     var tidyAgain = false
     var tidyWait = Engine.firstTidyWait
     var tidier: Task<Void, Never>?
+    /// Programs that are asked for new links; see ``renewLinks()``.
+    var renewals: [JobID: Task<Void, Never>] = [:]
     private var isScheduling = false
     private var scheduleAgain = false
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
@@ -70,6 +73,7 @@ public actor Engine {
         crashPoint: String? = nil,
         boardPath: String? = nil,
         spool: String? = nil,
+        renewal: Renewal = Renewal(),
         observer: @escaping Observer
     ) {
         var calls = calls
@@ -86,8 +90,9 @@ public actor Engine {
             spool: spool
         )
         self.mode = mode
+        self.renewal = renewal
         self.boardPath = boardPath
-        self.observer = observer
+        self.observer = { changes in observer(changes.flatMap(\.all)) }
     }
 
     /// Takes up what an earlier service left, then begins to run jobs.
@@ -101,6 +106,7 @@ public actor Engine {
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
+        await self.renewLinks()
         Task { await self.tidy() }
     }
 
@@ -120,6 +126,7 @@ public actor Engine {
         self.waker?.cancel()
         self.tidier?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
+        await self.stopRenewals { _ in true }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
         }
@@ -177,13 +184,17 @@ public actor Engine {
     /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
     public func attach(_ client: ClientKey, jobs: [JobID]) async {
         self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
+        let wanted = await self.withDependencies(jobs)
+        self.attachments[client]?.jobs.formUnion(wanted)  // it may have gone meanwhile
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client stands for the whole queue.
     public func attachAll(_ client: ClientKey) async {
         self.attachments[client, default: Attachment()].all = true
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
@@ -191,6 +202,7 @@ public actor Engine {
         self.attachments[client] = nil
         guard self.mode == .attached else { return }
         for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
+        for (id, renewal) in self.renewals where !self.isWanted(id) { renewal.cancel() }
     }
 
     /// Whether anything runs the job, now or when its turn comes.
@@ -264,17 +276,20 @@ public actor Engine {
         let changes: [JobChange]
         do {
             changes = try await self.services.store.write { transaction in
-                try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+                try picks.compactMap { pick in
+                    try JobSchedule.reconsider(pick.id, in: transaction, at: now)
+                        ?? Self.claim(pick.id, in: transaction, at: now)
+                }
             }
         } catch {
             for job in picks { self.leave(job.id) }
             throw error
         }
         self.services.crash.reach(.claimed)
-        let claimed = changes.compactMap(\.job)
+        let claimed = changes.compactMap(\.job).filter { $0.state == .running }
         for job in claimed { self.launch(job) }
         for job in picks where !claimed.contains(where: { $0.id == job.id }) { self.leave(job.id) }
-        self.observer(changes)
+        self.tell(changes)
         return changes.count
     }
 
@@ -361,13 +376,13 @@ public actor Engine {
         }
         self.services.crash.reach(.completed)
         if let changes {
-            self.observer(changes)
-            for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
+            self.tell(changes)
         }
         self.leave(running.id)
         if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
             Task { await self.tidy() }
         }
+        if changes?.contains(where: { $0.job?.waitReason == .auth }) == true { await self.renewLinks() }
         await self.schedule()
     }
 
@@ -382,7 +397,10 @@ public actor Engine {
 
     /// Stops the transfers of those jobs that run, and waits until their ends are committed.
     func stopTransfers(of ids: [JobID], for event: JobEvent) async {
-        for id in ids { self.running[id]?.requestStop(event) }
+        for id in ids {
+            self.running[id]?.requestStop(event)
+            self.renewals[id]?.cancel()
+        }
         for id in ids where self.running[id] != nil {
             await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
         }
@@ -410,17 +428,21 @@ public actor Engine {
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
-                        if job.waitReason == .schedule { row.progressAt = now }
+                        guard job.waitReason == .schedule else { return }
+                        row.progressAt = now
+                        // Its time has come once, whatever the clock says later.
+                        if row.notBefore == job.nextTry { row.notBefore = nil }
                     }
                     if case .moved(let change) = result { changes.append(change) }
                 }
                 return (changes, try transaction.nextDue())
             }
-            self.observer(changes)
+            self.tell(changes)
             if let next { self.wake(at: next) }
         } catch {
             self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
         }
+        await self.closeWindows()
         await self.schedule()
     }
 
