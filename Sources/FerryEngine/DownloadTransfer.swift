@@ -417,13 +417,12 @@ struct DownloadTransfer: Sendable {
         return TransferFailure(cause, message: self.serverWords(answer, sink.text))
     }
 
-    /// Plain text that a server sent along with a refusal, nil if it is a page or nothing.
+    /// The words that a server sent along with a refusal, nil if it is a page or nothing.
     private func serverWords(_ answer: Answer, _ body: String) -> String? {
-        guard answer.head.first("Content-Type")?.lowercased().hasPrefix("text/plain") == true else {
-            return nil
-        }
-        let line = FileName.display(body.split(whereSeparator: \.isNewline).first.map(String.init) ?? "")
-        guard !line.isEmpty else { return nil }
+        guard let type = answer.head.first("Content-Type")?.lowercased() else { return nil }
+        let first = body.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        let text = type.hasPrefix("text/plain") ? first : body
+        guard let line = KeptAnswer.words(answer.head, Array(text.utf8)) else { return nil }
         return RetryPlan.message(
             .status(answer.head.status, retryAfter: nil, hadBytes: false, linkMayExpire: false),
             host: self.running.host

@@ -246,6 +246,31 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            (
+                "application/xml",
+                "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>",
+                "Request has expired"
+            ),
+            (
+                "application/json; charset=utf-8", #"{"message": "signature is over"}"#,
+                #"{"message": "signature is over"}"#
+            ),
+            ("text/plain", "no\u{1b}[2J\nmore", #"no\u{1B}[2J"#), ("text/html", "<p>no</p>", nil),
+            ("application/xml", "<Error/>", nil), ("application/xhtml+xml", "<Message>x</Message>", nil),
+        ] as [(String, String, String?)]
+    )
+    func `the server's own words are shown`(type: String, body: String, words: String?) async throws {
+        let server = try script([{ _ in .text(403, body, type: type) }])
+        try await withEngine { scope in
+            let job = try await scope.fetch(server.url("f?X-Amz-Expires=300"))
+            #expect(job.failureReason == .linkExpired)
+            let said = job.message?.split(separator: ": ", maxSplits: 1).dropFirst().first.map(String.init)
+            #expect(said == words, "\(job.message ?? "")")
+        }
+    }
+
     @Test func `a queue with folders of its own runs no programs`() async throws {
         var configuration = EngineConfiguration()
         configuration.allowedFolders = AllowedFolders(["/tmp"])
