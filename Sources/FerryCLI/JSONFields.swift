@@ -21,6 +21,8 @@ enum JSONFields {
         ("result_url", "Of an upload: where the server keeps it, null until that is known."),
         ("group", "The group."),
         ("priority", "From -100 to 100."),
+        ("after", "The numbers of the jobs that have to be completed before it; empty if there are none."),
+        ("window", "The hours at which it may run, HH:MM-HH:MM in its owner's local time; null if at any."),
         (
             "bytes_done",
             "Bytes that are there; of an upload those that the server has acknowledged (protocols tus and "

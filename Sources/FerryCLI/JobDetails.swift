@@ -19,6 +19,8 @@ enum JobDetails {
             ("result", job.resultUrl),
             ("group", job.group),
             ("priority", job.priority == 0 ? nil : "\(job.priority)"),
+            ("after", job.after.isEmpty ? nil : job.after.map { "job \($0)" }.joined(separator: ", ")),
+            ("window", job.window),
             ("done", Self.done(job)),
             (
                 job.kind == .upload ? "offset" : "durable",

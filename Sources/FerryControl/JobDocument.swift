@@ -30,6 +30,10 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var group: String?
     /// -100…100.
     public var priority: Int
+    /// The jobs that have to be completed before it, as asked for.
+    public var after: [JobID] = []
+    /// The hours at which it may run, `22:00-06:00` in its owner's local time; null if at any.
+    public var window: String?
     /// Bytes present, in memory of the kernel or on disk.
     public var bytesDone: Int64
     /// Bytes that survive a power cut.
@@ -105,6 +109,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.resultUrl, forKey: .resultUrl)
         try container.encode(self.group, forKey: .group)
         try container.encode(self.priority, forKey: .priority)
+        try container.encode(self.after, forKey: .after)
+        try container.encode(self.window, forKey: .window)
         try container.encode(self.bytesDone, forKey: .bytesDone)
         try container.encode(self.bytesDurable, forKey: .bytesDurable)
         try container.encode(self.bytesTotal, forKey: .bytesTotal)

@@ -20,6 +20,8 @@ extension JobDocument {
         self.advice = job.advice
         self.path = job.path
         self.group = job.group
+        self.after = job.after
+        self.window = job.window?.hours
         self.bytesDone = live?.done ?? job.bytesDurable
         self.bytesDurable = live?.durable ?? job.bytesDurable
         self.bytesTotal = live?.total ?? job.bytesTotal

@@ -60,6 +60,7 @@ public actor Engine {
     var clockOffset: Duration?
     var following: Task<Void, Never>?
     private var clockWatch: ClockWatch?
+    let renewal: Renewal
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
@@ -72,6 +73,8 @@ public actor Engine {
     var tidyAgain = false
     var tidyWait = Engine.firstTidyWait
     var tidier: Task<Void, Never>?
+    /// Programs that are asked for new links; see ``renewLinks()``.
+    var renewals: [JobID: Task<Void, Never>] = [:]
     private var isScheduling = false
     private var scheduleAgain = false
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
@@ -90,6 +93,7 @@ public actor Engine {
         crashPoint: String? = nil,
         boardPath: String? = nil,
         spool: String? = nil,
+        renewal: Renewal = Renewal(),
         observer: @escaping Observer
     ) {
         var calls = calls
@@ -108,13 +112,15 @@ public actor Engine {
         let live = self.services.live
         self.queue = ClaimQueue(perHost: Self.perHost(live.value))
         self.mode = mode
+        self.renewal = renewal
         self.boardPath = boardPath
         let news = EngineNews()
         self.news = news
         self.observer = { [pauses = self.services.pauses] changes in
-            news.note(changes)
+            let all = changes.flatMap(\.all)
+            news.note(all)
             observer(
-                changes.map { change in
+                all.map { change in
                     guard let job = change.job, job.state == .queued else { return change }
                     var change = change
                     change.hostPause = pauses.pause(of: job.host, at: time.now())
@@ -144,6 +150,7 @@ public actor Engine {
         self.observer(changes)
         await self.wakeDueJobs()
         await self.schedule()
+        await self.renewLinks()
         Task { await self.loadDeadlines() }
         Task { await self.tidy() }
     }
@@ -165,6 +172,7 @@ public actor Engine {
         self.tidier?.cancel()
         self.clockWatch = nil
         for job in self.running.values { job.requestStop(.interrupted) }
+        await self.stopRenewals { _ in true }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
         }
@@ -229,14 +237,18 @@ public actor Engine {
     /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
     public func attach(_ client: ClientKey, jobs: [JobID]) async {
         self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
+        let wanted = await self.withDependencies(jobs)
+        self.attachments[client]?.jobs.formUnion(wanted)  // it may have gone meanwhile
         if self.view == .wanted { self.view = .none }
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client stands for the whole queue.
     public func attachAll(_ client: ClientKey) async {
         self.attachments[client, default: Attachment()].all = true
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
@@ -245,6 +257,7 @@ public actor Engine {
         if self.view == .wanted { self.view = .none }
         guard self.mode == .attached else { return }
         for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
+        for (id, renewal) in self.renewals where !self.isWanted(id) { renewal.cancel() }
     }
 
     /// Whether anything runs the job, now or when its turn comes.
@@ -300,18 +313,21 @@ public actor Engine {
         let changes: [JobChange]
         do {
             changes = try await self.services.store.write { transaction in
-                try picks.compactMap { try Self.claim($0, in: transaction, at: now) }
+                try picks.compactMap { pick in
+                    try JobSchedule.reconsider(pick.id, in: transaction, at: now)
+                        ?? Self.claim(pick, in: transaction, at: now)
+                }
             }
         } catch {
             for pick in picks { self.giveBack(pick) }
             throw error
         }
         self.services.crash.reach(.claimed)
-        let claimed = changes.compactMap(\.job)
+        let claimed = changes.compactMap(\.job).filter { $0.state == .running }
         for job in claimed { self.launch(job) }
         let ids = Set(claimed.map(\.id))
         for pick in picks where !ids.contains(pick.id) { self.giveBack(pick) }
-        self.observer(changes)
+        self.tell(changes)
         return picks.count
     }
 
@@ -472,14 +488,14 @@ public actor Engine {
         }
         self.services.crash.reach(.completed)
         if let changes {
-            self.observer(changes)
+            self.tell(changes)
             self.passOn(changes, of: running)
-            for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
         self.leave(running.id)
         if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
             Task { await self.tidy() }
         }
+        if changes?.contains(where: { $0.job?.waitReason == .auth }) == true { await self.renewLinks() }
         await self.schedule()
     }
 
@@ -496,7 +512,10 @@ public actor Engine {
 
     /// Stops the transfers of those jobs that run, and waits until their ends are committed.
     func stopTransfers(of ids: [JobID], for event: JobEvent) async {
-        for id in ids { self.running[id]?.requestStop(event) }
+        for id in ids {
+            self.running[id]?.requestStop(event)
+            self.renewals[id]?.cancel()
+        }
         for id in ids where self.running[id] != nil {
             await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
         }
@@ -526,17 +545,21 @@ public actor Engine {
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
-                        if job.waitReason == .schedule { row.progressAt = now }
+                        guard job.waitReason == .schedule else { return }
+                        row.progressAt = now
+                        // Its time has come once, whatever the clock says later.
+                        if row.notBefore == job.nextTry { row.notBefore = nil }
                     }
                     if case .moved(let change) = result { changes.append(change) }
                 }
                 return (changes, try transaction.nextDue())
             }
-            self.observer(changes)
+            self.tell(changes)
             for time in [next, self.deadlines.next].compactMap(\.self) { self.wake(at: time) }
         } catch {
             self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
         }
+        await self.closeWindows()
         await self.schedule()
     }
 
