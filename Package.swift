@@ -36,7 +36,7 @@ let package = Package(
         library("FerryFiles", ["FerryCore", "CCrypto", "CFerryLinux", "CXXHash"]),
         library("FerryStore", ["FerryCore", "CSQLite"]),
         library("FerryHTTP", ["FerryCore", "CCurl", "CCrypto", "CFerryLinux"]),
-        library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP"]),
+        library("FerryEngine", ["FerryCore", "FerryFiles", "FerryStore", "FerryHTTP", "CFerryLinux"]),
         library("FerryControl", ["FerryCore", "CFerryLinux"]),
         library("FerryDaemon", ["FerryCore", "FerryFiles", "FerryEngine", "FerryControl", "CFerryLinux"]),
         library("FerryCLI", ["FerryCore", "FerryControl", "CFerryLinux"]),

@@ -282,6 +282,8 @@ struct TransferOrder: Sendable {
                 )
             )
         }
+        let stallTimeout = arguments.value(.stallTimeout).flatMap { DurationText.parse($0) }
+        for index in requests.indices { requests[index].stallTimeout = stallTimeout }
         if destination.isLeftToService, destination.createsDirectory {
             for index in requests.indices { requests[index].createsDirectory = true }
         }

@@ -1,6 +1,6 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
-    case output, directory, ifExists, header, allowHTTP, caFile, attempts
+    case output, directory, ifExists, header, allowHTTP, caFile, attempts, stallTimeout
     case redact, resumeData, repair, startOver
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
     case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
@@ -191,6 +191,19 @@ enum OptionTable {
             aria2: "max-tries",
             commands: Self.changeable,
             help: "Give up after N tries in all; 0 means no limit."
+        ),
+        CommandOption(
+            .stallTimeout,
+            "stall-timeout",
+            value: "DURATION",
+            kind: .duration,
+            key: "stall_timeout",
+            aria2: "timeout",
+            commands: Self.transfers,
+            help:
+                "Try again if not a byte comes or goes for DURATION, or fewer than 10 a second for five times as "
+                + "long; 60s if it is not given, 0 means no limit. The answer to an upload may take five times as "
+                + "long."
         ),
         CommandOption(
             .checksum,

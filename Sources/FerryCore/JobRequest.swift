@@ -90,6 +90,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var notBefore: Timestamp?
     /// `-d`: a folder that is missing is made, by the service in the machine's queue.
     public var createsDirectory: Bool?
+    /// `--stall-timeout`, in milliseconds: how long silence may last; 0 = for ever; nil = the default.
+    public var stallTimeoutMilliseconds: Int64?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
 
@@ -136,5 +138,18 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.remoteTime = remoteTime
         self.notBefore = notBefore
         self.upload = upload
+    }
+}
+
+extension JobRequest {
+    /// `--stall-timeout`; nil is the default.
+    public var stallTimeout: Duration? {
+        get { self.stallTimeoutMilliseconds.map { .milliseconds($0) } }
+        set {
+            self.stallTimeoutMilliseconds = newValue.map { time in
+                let (seconds, attoseconds) = time.components
+                return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+            }
+        }
     }
 }

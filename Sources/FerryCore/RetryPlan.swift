@@ -33,6 +33,7 @@ public enum RetryPlan {
                 advice: "what came is kept beside the destination; ferry retry JOB fetches it anew"
             )
         case .local(let errno, _): self.classify(errno: errno)
+        case .network: .wait(.network)
         case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
         case .policy: .fail(.policy, advice: nil)
         case .busy: .retry(.transient, reason: .gaveUp)
@@ -42,10 +43,11 @@ public enum RetryPlan {
 
     /// Decides what becomes of the job, and counts.
     ///
-    /// A pause that the server asks for (429, 503 and 413 with `Retry-After`) and a full disk spend no try:
+    /// A pause that the server asks for (429, 503 and 413 with `Retry-After`), a full disk and the lack of a
+    /// network spend no try:
     /// `attempts` comes back unchanged, since it counts tries begun, and `forgivenAttempts` is raised by one,
     /// so that this try does not count against the policy's limit. The no-progress limit holds for such
-    /// pauses too, but not for the disk.
+    /// pauses too, but not for disk and network.
     ///
     /// - Parameters:
     ///   - cause: Why the transfer ended.
@@ -69,7 +71,8 @@ public enum RetryPlan {
             return (.fail(reason, advice: advice), state)
         case .wait(let reason):
             state.forgivenAttempts += 1
-            return (.wait(reason, after: self.diskInterval), state)
+            let interval = reason == .network ? NetworkOutages.shortest : self.diskInterval
+            return (.wait(reason, after: interval), state)
         case .retry(.hostPause, _):
             state.forgivenAttempts += 1
             if stalled { return (gaveUp, state) }
@@ -187,6 +190,11 @@ public enum RetryPlan {
         case 12, 23, 24: .retry(.doubtful, reason: .localIO)  // ENOMEM, ENFILE, EMFILE
         case 1, 13, 30:
             .fail(.localIO, advice: "give a folder that can be written, then use: ferry retry JOB")
+        case 5:
+            .fail(
+                .localIO,
+                advice: "look for what the kernel says of the disk (dmesg), then use: ferry retry JOB"
+            )
         default: .fail(.localIO, advice: nil)
         }
     }

@@ -70,7 +70,9 @@ struct AttemptLedger: Sendable {
         }
     }
 
-    private func fail(_ running: RunningJob, _ failure: TransferFailure) async throws -> [JobChange] {
+    private func fail(_ running: RunningJob, _ cause: TransferFailure) async throws -> [JobChange] {
+        let examined = await self.examine(cause, of: running)
+        let failure = examined.failure
         let now = self.services.time.now()
         let configuration = self.services.configuration
         return try await self.services.store.write { transaction in
@@ -104,7 +106,7 @@ struct AttemptLedger: Sendable {
                 }
             case .wait(let reason, after: let delay):
                 result = try JobLedger.apply(
-                    .mustWait(reason, until: now + delay),
+                    .mustWait(reason, until: examined.isWatched ? nil : now + (examined.after ?? delay)),
                     to: job.id,
                     in: transaction,
                     at: now

@@ -52,6 +52,8 @@ public actor Engine {
     var tidyAgain = false
     var tidyWait = Engine.firstTidyWait
     var tidier: Task<Void, Never>?
+    /// See `Engine+Waits.swift`.
+    var waits = Waits()
     private var isScheduling = false
     private var scheduleAgain = false
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
@@ -66,6 +68,7 @@ public actor Engine {
         configuration: EngineConfiguration,
         mode: Mode,
         time: EngineTime = .real,
+        machine: Machine = .real,
         calls: FileCalls = .real,
         crashPoint: String? = nil,
         boardPath: String? = nil,
@@ -83,7 +86,8 @@ public actor Engine {
             disk: BlockingPool(label: "ferry.disk", width: 4),
             board: nil,
             crash: CrashPoints(crashPoint),
-            spool: spool
+            spool: spool,
+            machine: machine
         )
         self.mode = mode
         self.boardPath = boardPath
@@ -99,6 +103,7 @@ public actor Engine {
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
         self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
         self.observer(changes)
+        await self.beginWaits()
         await self.wakeDueJobs()
         await self.schedule()
         Task { await self.tidy() }
@@ -119,6 +124,7 @@ public actor Engine {
         self.services.board?.freeze()
         self.waker?.cancel()
         self.tidier?.cancel()
+        self.endWaits()
         for job in self.running.values { job.requestStop(.interrupted) }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
@@ -362,6 +368,7 @@ public actor Engine {
         self.services.crash.reach(.completed)
         if let changes {
             self.observer(changes)
+            self.noticeWaits(changes)
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
         self.leave(running.id)
@@ -403,6 +410,7 @@ public actor Engine {
     /// Queues the jobs whose waiting time is over, and sets the timer for the next one.
     func wakeDueJobs() async {
         self.wakeAt = nil
+        await self.postponeLooks()
         let now = self.services.time.now()
         do {
             let (changes, next) = try await self.services.store.write { transaction in
@@ -410,7 +418,7 @@ public actor Engine {
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
-                        if job.waitReason == .schedule { row.progressAt = now }
+                        if [.schedule, .network, .disk].contains(job.waitReason) { row.progressAt = now }
                     }
                     if case .moved(let change) = result { changes.append(change) }
                 }

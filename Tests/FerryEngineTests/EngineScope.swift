@@ -19,6 +19,7 @@ final class EngineScope: Sendable {
     private let mode: Engine.Mode
     private let configuration: EngineConfiguration
     private let calls: FileCalls
+    private let machine: Machine
     private let changes = Watched<[JobChange]>([])
     private let seen = Mutex<[JobID: Int64]>([:])
     private let current: Mutex<Engine?> = Mutex(nil)
@@ -27,7 +28,8 @@ final class EngineScope: Sendable {
         _ folder: TemporaryFolder,
         mode: Engine.Mode,
         configuration: EngineConfiguration,
-        calls: FileCalls
+        calls: FileCalls,
+        machine: Machine
     ) throws {
         self.folder = folder
         self.store = try JobStore(directory: folder.file("state"))
@@ -35,6 +37,7 @@ final class EngineScope: Sendable {
         self.mode = mode
         self.configuration = configuration
         self.calls = calls
+        self.machine = machine
     }
 
     fileprivate func close() async {
@@ -65,6 +68,7 @@ final class EngineScope: Sendable {
                     if duration > .milliseconds(1) { try await self.clock.sleep(for: duration) }
                 }
             ),
+            machine: self.machine,
             calls: self.calls,
             spool: self.folder.file("state/spool"),
             observer: { changes in
@@ -85,10 +89,18 @@ final class EngineScope: Sendable {
     ///
     /// The clock is moved once the engine sleeps until that time: a sleep that begins later would be too long.
     func passWait(of job: JobRecord, atLeast duration: Duration = .zero) async throws {
-        let wait = try #require(job.nextTry) - self.now
+        guard let nextTry = job.nextTry else { return try await self.passLook() }
+        let wait = nextTry - self.now
         let end = self.clock.now.advanced(by: wait)
         while !self.clock.wakeTimes.contains(end) { await Task.yield() }
         self.clock.advance(by: max(wait, duration))
+    }
+
+    /// Lets the time come at which full disks are looked at.
+    func passLook() async throws {
+        let end = self.clock.now.advanced(by: DiskPlan.interval)
+        while !self.clock.wakeTimes.contains(end) { await Task.yield() }
+        self.clock.advance(by: DiskPlan.interval)
     }
 
     // MARK: Jobs
@@ -182,10 +194,17 @@ func withEngine(
     mode: Engine.Mode = .all,
     configuration: EngineConfiguration = EngineConfiguration(),
     calls: (TemporaryFolder) -> FileCalls = { _ in .real },
+    machine: Machine = Machine(),
     _ body: (EngineScope) async throws -> Void
 ) async throws {
     try await withTemporaryFolder { folder in
-        let scope = try EngineScope(folder, mode: mode, configuration: configuration, calls: calls(folder))
+        let scope = try EngineScope(
+            folder,
+            mode: mode,
+            configuration: configuration,
+            calls: calls(folder),
+            machine: machine
+        )
         do {
             try await scope.restart()
             try await body(scope)
