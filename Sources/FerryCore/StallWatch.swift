@@ -151,14 +151,14 @@ public struct StallWatch: Hashable, Sendable {
             self.samples = [Sample(time: now, bytes: bytes)]
             return nil
         }
-        let span = now - oldest.time
-        if span >= self.limit * Self.windows {
-            let seconds = Double(span.components.seconds) + Double(span.components.attoseconds) / 1e18
-            if Double(bytes - oldest.bytes) < Double(Self.lowestRate) * seconds { return .trickle(span) }
+        let (span, window) = (now - oldest.time, self.limit * Self.windows)
+        let seconds = Double(window.components.seconds) + Double(window.components.attoseconds) / 1e18
+        if span >= window, Double(bytes - oldest.bytes) < Double(Self.lowestRate) * seconds {
+            return .trickle(span)
         }
         if now - newest.time >= self.limit { self.samples.append(Sample(time: now, bytes: bytes)) }
         // The window slides by one limit at a time.
-        while self.samples.count > 1, now - self.samples[1].time >= self.limit * Self.windows {
+        while self.samples.count > 1, now - self.samples[1].time >= window {
             self.samples.removeFirst()
         }
         return nil

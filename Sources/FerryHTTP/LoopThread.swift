@@ -170,7 +170,10 @@ private final class LoopWorker {
             self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
         case .wokeUp:
             self.wokeAt = Self.now
-            for transfer in self.transfers.values { transfer.watch.slept(at: Self.now) }
+            for transfer in self.transfers.values {
+                _ = transfer.look(at: Self.now)  // what came before is no sign of life
+                transfer.watch.slept(at: Self.now)
+            }
         case .run(let body):
             body()
         }

@@ -40,7 +40,20 @@ extension LoopTransfer {
         }
         if self.count(CURLINFO_NAMELOOKUP_TIME_T) == 0 { return .resolving }
         let isSecure = self.exchange.request.url.lowercased().hasPrefix("https:")
-        return isSecure && self.count(CURLINFO_CONNECT_TIME_T) > 0 ? .securing : .connecting
+        return isSecure && self.isConnected ? .securing : .connecting
+    }
+
+    /// Whether a connection was made; libcurl 7.88 tells the time of it only when TLS is negotiated as well.
+    private var isConnected: Bool {
+        self.sockets.contains { socket in
+            var address = sockaddr_storage()
+            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+            return withUnsafeMutablePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    getpeername(socket, $0, &length) == 0
+                }
+            }
+        }
     }
 
     private func count(_ info: CURLINFO) -> Int64 {
@@ -51,11 +64,13 @@ extension LoopTransfer {
     /// Makes a socket as libcurl does, and remembers where it is to lead (CURLOPT_OPENSOCKETFUNCTION(3)).
     static let onSocket: ferry_curl_socket_callback = { context, _, address in
         let target = address.pointee
+        let made = socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
         if let context {
             let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
             transfer.remember(ferry_curl_address(address), length: target.addrlen)
+            if made >= 0, transfer.sockets.count < 16 { transfer.sockets.append(made) }
         }
-        return socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
+        return made
     }
 
     private func remember(_ address: UnsafePointer<sockaddr>, length: UInt32) {

@@ -17,6 +17,8 @@ final class LoopTransfer {
     private(set) var headBytes: Int64 = 0
     /// The addresses that a connection was tried to.
     var tried: [String] = []
+    /// The sockets that were made for that.
+    var sockets: [Int32] = []
     private var bodyBytes: Int64 = 0
     private(set) var isPaused = false
     private var hasLargeHead = false

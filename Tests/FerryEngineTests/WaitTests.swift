@@ -43,7 +43,7 @@ private final class TestMachine: Sendable {
 extension ScriptedServer {
     /// A URL that leads to this machine and does not look like it (ip(7), INADDR_ANY).
     fileprivate func remoteURL(_ path: String) -> String {
-        self.url(path).replacing("127.0.0.1", with: "0.0.0.0")
+        self.url(path).replacing("localhost", with: "0.0.0.0")
     }
 }
 
@@ -199,7 +199,7 @@ extension String {
             #expect(waiting.waitReason == .retry)
             #expect(waiting.transientTries == 1)
             #expect(waiting.message?.hasSuffix("while \(item.phase.text)") == true)
-            #expect(waiting.message?.hasPrefix("127.0.0.1: ") == true)
+            #expect(waiting.message?.hasPrefix("localhost: ") == true)
             #expect(waiting.bytesDurable >= item.kept && waiting.bytesDurable < Self.object.size)
             try await scope.passWait(of: waiting)
             #expect(try await scope.end(of: id).state == .completed)
@@ -209,7 +209,7 @@ extension String {
     }
 
     @Test func `the job's own limit of tries holds for stalls`() async throws {
-        let server = try script([{ _ in .object(Self.object, for: $0).with(.hold(Gate())) }])
+        let server = try script([{ .object(Self.object, for: $0).with(.hold(Gate())) }])
         try await withEngine { scope in
             let job = try await scope.fetch(server.url("file.bin")) {
                 $0.attempts = 2
@@ -269,9 +269,8 @@ extension String {
             #expect(waiting.message == "no space left on /full: 976.6 KiB needed, 97.7 KiB free")
             let second = try await scope.add(server.url("two.bin"))
             #expect(try await scope.next(second, .waiting, .failed).waitReason == .disk)
-            let other = try await scope.fetch(server.url("three.bin")) {
-                $0.directory = scope.folder.file("other")
-            }
+            let folder = try scope.folder.makeFolder("other")
+            let other = try await scope.fetch(server.url("three.bin")) { $0.directory = folder }
             #expect(other.state == .completed)
             // Looks bring no request.
             let requests = server.requests.count

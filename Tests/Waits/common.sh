@@ -38,6 +38,9 @@ shows() { # JOB TEXT... — all of them in what a person sees
     shift
     for part in "$@"; do [[ $text == *"$part"* ]] || return 1; done
 }
+logged() { # JOB TEXT — in what it has been through
+    [[ $(ferry log "$1") == *"$2"* ]]
+}
 has_state() { [ "$(field "$1" state)" = "$2" ]; }
 until_() { # SECONDS WHAT COMMAND...
     local end=$((SECONDS + $1)) what=$2
@@ -46,6 +49,9 @@ until_() { # SECONDS WHAT COMMAND...
         ((SECONDS < end)) || die "$what"
         sleep 0.2
     done
+}
+takes() { # ADDRESS PORT
+    (exec 3<>"/dev/tcp/$1/$2") 2>/dev/null
 }
 answers() { ferry list >/dev/null 2>&1; }
 is_file() { # PATH MIB

@@ -31,6 +31,7 @@ mount -o loop "$lab/ext4.img" "$lab/ext4"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 run python3 "$here/server.py" 127.0.0.1 "$port" "$lab"
 run "$programs/ferryd" --state-dir "$lab/state"
+until_ 60 "the server does not answer" takes 127.0.0.1 "$port"
 until_ 60 "the service does not answer" answers
 url() { echo "http://127.0.0.1:$port/$1"; }
 free() { df --output=avail -B1 "$1" | tail -n 1; }
@@ -89,7 +90,7 @@ for _ in $(seq 200); do
 done
 ((refused == 1)) || die "a full queue takes everything"
 [[ $text == ferry:* ]] || die "$text"
-ok "the queue's disk is full: exit $code, $(tail -n 1 <<<"$text")"
+ok "the queue's disk is full: exit $code, $(head -n 1 <<<"$text")"
 rm "$lab/state/filler"
 until_ 90 "the transfer does not go on" has_state "$slow" completed
 is_file "$lab/other/slow" 20

@@ -109,7 +109,10 @@ def answer_names(address, answer):
         found = question[-4:-2] == b"\0\1"
         head = query[:2] + b"\x85\x80" + struct.pack(">HHHH", 1, 1 if found else 0, 0, 0)
         record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 1, 4) + socket.inet_aton(answer)
-        server.sendto(head + question + (record if found else b""), client)
+        try:
+            server.sendto(head + question + (record if found else b""), client)
+        except OSError:
+            pass  # there is no way back to the client now
 
 
 lock, seen = threading.Lock(), set()
