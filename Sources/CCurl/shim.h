@@ -17,7 +17,7 @@ typedef size_t (*ferry_curl_data_callback)(
 
 typedef int (*ferry_curl_seek_callback)(void *_Nullable context, curl_off_t offset, int origin);
 
-typedef curl_socket_t (*ferry_curl_socket_callback)(
+typedef curl_socket_t (*ferry_curl_opensocket_callback)(
     void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address);
 
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
@@ -54,8 +54,8 @@ static inline CURLcode ferry_curl_set_seek_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
-static inline CURLcode ferry_curl_set_socket_callback(
-    CURL *handle, CURLoption option, ferry_curl_socket_callback _Nullable callback) {
+static inline CURLcode ferry_curl_set_opensocket_callback(
+    CURL *handle, CURLoption option, ferry_curl_opensocket_callback _Nullable callback) {
     return curl_easy_setopt(handle, option, callback);
 }
 
@@ -72,7 +72,7 @@ static inline CURLcode ferry_curl_get_offset(CURL *handle, CURLINFO info, curl_o
 }
 
 /* The socket of the connection that the handle uses, -1 for none. */
-static inline curl_socket_t ferry_curl_get_socket(CURL *handle) {
+static inline curl_socket_t ferry_curl_active_socket(CURL *handle) {
     curl_socket_t socket = CURL_SOCKET_BAD;
     return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : CURL_SOCKET_BAD;
 }

@@ -26,7 +26,7 @@ extension LoopTransfer {
 
     /// Bytes that the socket holds and the peer has not confirmed (tcp(7), SIOCOUTQ).
     private var queued: Int64 {
-        let socket = ferry_curl_get_socket(self.easy)
+        let socket = ferry_curl_active_socket(self.easy)
         return socket == -1 ? 0 : max(0, Int64(ferry_socket_queue(socket)))
     }
 
@@ -62,7 +62,7 @@ extension LoopTransfer {
     }
 
     /// Makes a socket as libcurl does, and remembers where it is to lead (CURLOPT_OPENSOCKETFUNCTION(3)).
-    static let onSocket: ferry_curl_socket_callback = { context, _, address in
+    static let onOpenSocket: ferry_curl_opensocket_callback = { context, _, address in
         let target = address.pointee
         let made = socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
         if let context {

@@ -77,7 +77,7 @@ final class LoopTransfer {
         codes += Self.callbacks.map { ferry_curl_set_data_callback(self.easy, $0.0, $0.1) }
         codes += Self.offsets(request).map { ferry_curl_set_offset(self.easy, $0.0, $0.1) }
         codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
-        codes += Self.socketCallbacks.map { ferry_curl_set_socket_callback(self.easy, $0.0, $0.1) }
+        codes += Self.openSocketCallbacks.map { ferry_curl_set_opensocket_callback(self.easy, $0.0, $0.1) }
         return codes.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
@@ -150,7 +150,7 @@ final class LoopTransfer {
     static let seekCallbacks = [(CURLOPT_SEEKFUNCTION, onSeek)]
 
     /// Options that take the callback that makes sockets.
-    static let socketCallbacks = [(CURLOPT_OPENSOCKETFUNCTION, onSocket)]
+    static let openSocketCallbacks = [(CURLOPT_OPENSOCKETFUNCTION, onOpenSocket)]
 
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
     ///

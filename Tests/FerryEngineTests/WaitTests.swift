@@ -61,9 +61,9 @@ extension String {
 
     /// A server that drops the first connections, as if the line had broken.
     private func server(dropping count: Int) throws -> ScriptedServer {
-        try ScriptedServer { request, number in
+        try ScriptedServer { request, _ in
             let reply = Reply.object(Self.object, for: request)
-            return number < count ? reply.with(.closeBeforeHead) : reply
+            return request.index < count ? reply.with(.closeBeforeHead) : reply
         }
     }
 
