@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -163,4 +164,8 @@ int ferry_is_open_elsewhere(int fd) {
     if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? 1 : -1;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return 0;
+}
+
+void ferry_trim_heap(void) {
+    malloc_trim(0);
 }

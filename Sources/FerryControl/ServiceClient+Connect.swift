@@ -20,8 +20,8 @@ extension ServiceClient {
     ///   - start: What to do where no service listens; the machine's service is never started from here.
     ///   - launcher: How to start one.
     /// - Returns: A connection that is ready for requests.
-    /// - Throws: `no-service` if none is reached within 10 s, `version` if it speaks another protocol, and what a
-    ///   service that could not start reports.
+    /// - Throws: `no-service` if none is reached within 10 s, or 60 s while one has the queue, `version` if it
+    ///   speaks another protocol, and what a service that could not start reports.
     public static func connect(
         _ location: QueueLocation,
         start: Start,
@@ -76,6 +76,7 @@ struct Connector {
         var deadline = ContinuousClock.now + self.patience
         var pause = Duration.milliseconds(2)
         var starts = 0
+        var isOwned = false
         while true {
             switch try self.attempt() {
             case .connected(let client):
@@ -89,7 +90,13 @@ struct Connector {
                 guard starts < 5 else {
                     throw .noService("the service started for \(command) ends again at once; see \(self.log)")
                 }
-                guard try self.launcher.start(self.location) == .ready else { break }
+                guard try self.launcher.start(self.location) == .ready else {
+                    // Somebody has the queue and does not listen yet: a large database takes its time to open.
+                    if !isOwned { deadline = .now + self.patience * Self.patienceWithOwner }
+                    isOwned = true
+                    break
+                }
+                isOwned = false
                 starts += 1
                 deadline = .now + self.patience
                 continue
@@ -100,9 +107,12 @@ struct Connector {
                 )
             }
             _ = poll(nil, 0, Int32(pause / .milliseconds(1)))
-            pause = min(pause * 2, .milliseconds(100))
+            pause = min(pause * 2, .milliseconds(isOwned ? 400 : 100))
         }
     }
+
+    /// How many times the patience a service is waited for that has the queue and does not listen.
+    private static let patienceWithOwner = 6
 
     private var log: String { "\(self.location.stateDirectory)/ferryd.log" }
 

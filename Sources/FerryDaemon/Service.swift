@@ -33,7 +33,7 @@ public enum FerryService {
                 self.print(try DigestCommand.run(digest.algorithm, path: digest.path))
             } else if options.wantsCheck || options.wantsRepair {
                 umask(0o077)
-                let location = try Self.location(options, Self.environment())
+                let location = try Self.location(options, Self.environment(options))
                 let (text, result) = try CheckCommand.run(location, options)
                 self.print(text)
                 exit(result.rawValue)
@@ -60,7 +60,9 @@ public enum FerryService {
 
     /// `ferryd --print-config`, which is `ferry config`.
     private static func printConfiguration(_ options: ServiceOptions) throws(FerryError) {
-        let environment = Self.environment()
+        var environment = Self.environment(options)
+        // The machine's service does not have the caller's variables.
+        if options.system { environment = environment.filter { !$0.key.hasPrefix("FERRY_") } }
         let location = try Self.location(options, environment)
         let report = ConfigurationReport(
             configuration: try Configuration.load(environment: environment),
@@ -109,12 +111,12 @@ public enum FerryService {
                 exitStatus: .failed
             )
         }
-        let environment = Self.environment()
+        let environment = Self.environment(options)
         // Whoever starts a service on demand may itself be a service: that one's manager is not ours.
         let manager = ManagerVariables.take(environment)
         ProcessUse.raiseDescriptorLimit()
         let location = try Self.location(options, environment)
-        let folder = try Self.own(location, onDemand: options.onDemand)
+        let (folder, heir) = try Self.own(location, onDemand: options.onDemand)
         let log =
             options.onDemand
             ? ServiceLog(file: folder.path + "/ferryd.log")
@@ -150,7 +152,7 @@ public enum FerryService {
             log.write(.error, ["event": "failed", "message": error.message])
             throw error
         }
-        withExtendedLifetime(folder) {}  // the lock is held to the end
+        withExtendedLifetime((folder, heir)) {}  // the locks are held to the end
     }
 
     private static func location(
@@ -178,12 +180,21 @@ public enum FerryService {
     /// Takes the queue; a daemon asks a service on demand to give it over.
     ///
     /// The other one may be starting, or on its way out, so that nobody answers for a moment: only a daemon's
-    /// refusal is an answer.
-    private static func own(_ location: QueueLocation, onDemand: Bool) throws(FerryError) -> StateFolder {
+    /// refusal is an answer. A service on demand leaves the queue to a daemon that is about to take it.
+    private static func own(
+        _ location: QueueLocation,
+        onDemand: Bool
+    ) throws(FerryError) -> (folder: StateFolder, heir: StateFolder.Heir?) {
+        let path = location.stateDirectory
+        if onDemand, StateFolder.Heir.exists(path) {
+            throw FerryError(.busy, "a daemon owns the queue in \(path)", exitStatus: .noService)
+        }
         let end = ContinuousClock.now + Self.handOverLimit
+        var heir: StateFolder.Heir?
         while true {
+            if !onDemand, heir == nil { heir = StateFolder.Heir(path) }
             do throws(FerryError) {
-                return try StateFolder(location.stateDirectory)
+                return (try StateFolder(path), heir)
             } catch {
                 guard error.code == .busy, !onDemand, ContinuousClock.now < end else { throw error }
             }
@@ -205,7 +216,8 @@ public enum FerryService {
         close(status)
     }
 
-    private static func environment() -> [String: String] {
+    /// The process's environment; for the machine's queue without what names a person's configuration.
+    private static func environment(_ options: ServiceOptions) -> [String: String] {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
@@ -217,6 +229,6 @@ public enum FerryService {
             if parts.count == 2 { result[String(parts[0])] = String(parts[1]) }
             entry += 1
         }
-        return result
+        return options.system ? result.filter { $0.key != "HOME" && $0.key != "XDG_CONFIG_HOME" } : result
     }
 }

@@ -61,8 +61,8 @@ struct ServiceHandler: ControlHandler {
         case .steer(let action, let selector, let keepPartial):
             return try await self.steer(action, selector, keepPartial: keepPartial)
         case .set(let selector, let changes):
-            let steered = try await self.engine.set(changes, try await self.selected(selector, for: nil))
-            return await self.answer(steered)
+            let selection = try await self.selected(selector, for: nil)
+            return await self.answer(try await self.engine.set(changes, selection.jobs), selection)
         case .limits(let changes):
             return .limits(try await self.limits(changes))
         case .attach(let jobs):
@@ -168,23 +168,24 @@ struct ServiceHandler: ControlHandler {
             case .retry: .retry
             case .remove: .remove
             }
-        let ids = try await self.selected(selector, for: action)
-        return await self.answer(try await self.engine.steer(steering, ids))
+        let selection = try await self.selected(selector, for: action)
+        return await self.answer(try await self.engine.steer(steering, selection.jobs), selection)
     }
 
-    private func answer(_ steered: [Engine.Steered]) async -> ControlResponse {
+    private func answer(_ steered: [Engine.Steered], _ selection: Selection) async -> ControlResponse {
         await self.engine.runSteered()
         return .steered(
-            steered.map { SteeredJob(id: $0.id, state: $0.state, error: $0.error) },
+            selection.answers(to: steered).map { SteeredJob(id: $0.id, state: $0.state, error: $0.error) },
             running: await self.engine.runsAll
         )
     }
 
     /// The jobs that are meant: those named, and for `--state`, `--group`, `--all` those that the action fits;
     /// nil is `set`.
-    private func selected(_ selector: Selector, for action: SteerAction?) async throws -> [JobID] {
+    private func selected(_ selector: Selector, for action: SteerAction?) async throws -> Selection {
+        let named = Set(selector.jobs)
         guard selector.all || !selector.states.isEmpty || !selector.groups.isEmpty else {
-            return selector.jobs
+            return Selection(jobs: selector.jobs, named: named, states: [])
         }
         let fitting: [JobState] =
             switch action {
@@ -199,8 +200,8 @@ struct ServiceHandler: ControlHandler {
             states: selector.states.isEmpty ? fitting : selector.states,
             groups: selector.groups
         )
-        let named = Set(selector.jobs)
-        return selector.jobs + (try await self.engine.select(filter)).filter { !named.contains($0) }
+        let others = try await self.engine.select(filter).filter { !named.contains($0) }
+        return Selection(jobs: selector.jobs + others, named: named, states: Set(filter.states))
     }
 
     private func limits(_ changes: [LimitChange]) async throws -> LimitsDocument {

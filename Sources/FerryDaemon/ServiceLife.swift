@@ -134,7 +134,9 @@ final class ServiceLife: Sendable {
         ) { [notify] in notify.send(.watchdog) }
         var checks = Alarm(every: watchdog.map { $0 / 2 })
         var trims = Alarm(every: Self.trimInterval)
+        var rests = Alarm(every: self.onDemand ? nil : MemoryTrim.interval, after: MemoryTrim.first)
         while true {
+            if rests.goesOff(), self.loop.exchangeCount == 0 { MemoryTrim.run() }
             if trims.goesOff() {
                 let (engine, log) = (self.engine, self.log)
                 Task(priority: .medium) { await Self.trimHistory(engine, log) }
@@ -149,7 +151,7 @@ final class ServiceLife: Sendable {
             let count = poll(
                 &descriptors,
                 nfds_t(descriptors.count),
-                min(limit, checks.milliseconds, trims.milliseconds)
+                min(limit, checks.milliseconds, trims.milliseconds, rests.milliseconds)
             )
             if count == 0, isIdle, self.server.clientCount == 0 { return }
             if descriptors[1].revents != 0 {
@@ -351,10 +353,10 @@ struct Alarm {
     private let period: Duration?
     private var next: ContinuousClock.Instant
 
-    /// Due now, and once in each period; never if that is nil.
-    init(every period: Duration?) {
+    /// Due after a first wait, and once in each period from then on; never if that is nil.
+    init(every period: Duration?, after first: Duration = .zero) {
         self.period = period
-        self.next = ContinuousClock.now
+        self.next = ContinuousClock.now + first
     }
 
     /// Whether it is to be done now; then the next time is a period from now.

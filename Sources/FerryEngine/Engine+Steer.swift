@@ -25,6 +25,13 @@ extension Engine {
         /// Why it could not be done; nil if it was, or was so already.
         public let error: String?
 
+        /// Makes an answer.
+        public init(id: JobID, state: JobState?, error: String?) {
+            self.id = id
+            self.state = state
+            self.error = error
+        }
+
         /// The answer for a number that no job has.
         static func unknown(_ id: JobID) -> Steered {
             Steered(id: id, state: nil, error: "there is no job \(id)")

@@ -57,6 +57,51 @@ public final class StateFolder: Sendable {
         close(self.descriptor)
     }
 
+    /// Names a folder's next owner: a lock that a daemon takes before it asks for the queue, and keeps.
+    ///
+    /// Services on demand leave the queue to it; else each command that the hand-over disturbs would start the next
+    /// one, which has to be asked in its turn.
+    public final class Heir: Sendable {
+        private let descriptor: Int32
+
+        /// Takes the lock of the folder at a path; nil if another process has it, or nobody can.
+        ///
+        /// It makes a few failures of taking over less likely, and nothing depends on it: what stands in its way is
+        /// told when the folder itself is taken.
+        public init?(_ path: String) {
+            self.descriptor = ferry_openat(
+                AT_FDCWD,
+                "\(path)/\(Self.name)",
+                O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                0o600
+            )
+            guard self.descriptor >= 0 else { return nil }
+            guard flock(self.descriptor, LOCK_EX | LOCK_NB) == 0 else {
+                close(self.descriptor)
+                return nil
+            }
+        }
+
+        deinit {
+            close(self.descriptor)
+        }
+
+        /// Whether a process has that lock.
+        public static func exists(_ path: String) -> Bool {
+            let descriptor = ferry_openat(
+                AT_FDCWD,
+                "\(path)/\(Self.name)",
+                O_RDONLY | O_CLOEXEC | O_NOFOLLOW,
+                0
+            )
+            guard descriptor >= 0 else { return false }
+            defer { close(descriptor) }
+            return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+        }
+
+        private static let name = "daemon.lock"
+    }
+
     private static func check(_ descriptor: Int32, _ path: String) throws(FerryError) {
         var info = stat()
         guard fstat(descriptor, &info) == 0 else {

@@ -4,6 +4,7 @@
   control-latency.py [--queued N] [--rounds N] [--running N] [--rate RATE]
 
 A daemon fetches from nginx on loopback, each transfer held to RATE (nginx's `limit_rate`) so that all of them last.
+With `--rate 0` they run at full speed: a job that has ended makes room for the next one, and its file is unlinked.
 Each round runs `list --limit 50`, `show`, `pause`, `resume` and `set --priority`, each of a queued job, as processes
 of their own: start-up counts. Printed are median, p99 and the longest, in milliseconds. At the end come the commands
 about the whole queue, once each, and how long a `show` took at most meanwhile.
@@ -40,6 +41,14 @@ queue = lab.Queue(folder + "/s", folder + "/h")
 queue.configure(f"{{ limits: {{ running: {options.running}, per_host: {options.running} }} }}")
 
 
+def unlink_ended():
+    """Keeps finished files from filling the memory; partials are hidden files."""
+    while not over.wait(0.2):
+        for name in os.listdir(out) if os.path.isdir(out) else []:
+            if not name.startswith("."):
+                os.unlink(f"{out}/{name}")
+
+
 def timed(*arguments):
     begun = time.monotonic()
     queue.run(*arguments)
@@ -68,7 +77,10 @@ def whole(*arguments):
     print(f"{' '.join(arguments):16} {took / 1000:.2f} s   longest show meanwhile {longest[0]:.1f} ms", flush=True)
 
 
+over = threading.Event()
 try:
+    if options.rate == "0":
+        threading.Thread(target=unlink_ended).start()
     queue.start()
     base = f"http://127.0.0.1:{port}"
     for first in range(0, options.running, 64):
@@ -78,26 +90,28 @@ try:
         last = min(first + 5000, options.queued)
         queue.run("add", "-d", out, "--group", "bulk", *[f"{base}/wait-{n}" for n in range(first, last)])
     print(f"{options.queued} jobs added in {time.monotonic() - begun:.1f} s")
-    running = [job for job in queue.list("--state", "running")]
-    print(f"{len(running)} running, load {os.getloadavg()[0]:.1f}")
+    print(f"{len(queue.list('--state', 'running'))} running, load {os.getloadavg()[0]:.1f}")
     times = {name: [] for name in ["list --limit 50", "show", "show (running)", "pause", "resume", "set"]}
+    running = {job["id"] for job in queue.list("--state", "running")}
     for _ in range(options.rounds):
-        job = str(random.randint(options.running + 1, options.running + options.queued))
+        # Of the last half: with files at full speed the first ones are soon done.
+        job = str(random.randint(options.running + 1 + options.queued // 2, options.running + options.queued))
         times["list --limit 50"].append(timed("list", "--limit", "50"))
         times["show"].append(timed("show", job))
-        times["show (running)"].append(timed("show", str(random.randint(1, options.running))))
+        times["show (running)"].append(timed("show", str(random.choice(sorted(running)))))
         times["pause"].append(timed("pause", job))
         times["resume"].append(timed("resume", job))
-        times["set"].append(timed("set", job, "--priority", str(random.randint(-9, 5))))
+        times["set"].append(timed("set", job, "--priority", str(random.randint(-9, -1))))
     for name, values in times.items():
         report(name, values)
     print(f"{len(queue.list('--state', 'running'))} running at the end, load {os.getloadavg()[0]:.1f}")
     whole("pause", "--all")
     whole("resume", "--all")
-    whole("set", "1", "--priority", "3")
+    whole("set", str(options.running + options.queued), "--priority", "3")
     whole("cancel", "--group", "bulk")
     whole("remove", "--state", "cancelled")
 finally:
+    over.set()
     queue.kill()
     nginx.terminate()
     nginx.wait()

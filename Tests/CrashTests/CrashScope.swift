@@ -6,7 +6,7 @@ import Glibc
 struct CrashScope {
     let folder: TemporaryFolder
     private let command: ToolRunner
-    private let service: ToolRunner
+    let service: ToolRunner
 
     /// The queue's state folder.
     var stateFolder: String { self.folder.file("queue") }

@@ -50,6 +50,24 @@ import Testing
         }
     }
 
+    @Test func `a command leaves the queue to a daemon that is about to take it`() async throws {
+        let object = TestObject(size: 1_000, seed: 29)
+        let server = try ScriptedServer { request, _ in Reply.object(object, for: request) }
+        try await withCrashScope { scope in
+            #expect(mkdir(scope.stateFolder, 0o700) == 0)
+            let heir = open("\(scope.stateFolder)/daemon.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            #expect(flock(heir, LOCK_EX | LOCK_NB) == 0)
+            let refused = try await scope.service.run(["--on-demand", "--state-dir", scope.stateFolder])
+            #expect(refused.status == 10 && refused.stderr.contains("a daemon owns"), "\(refused.stderr)")
+            close(heir)
+
+            let daemon = try await scope.readyDaemon()
+            let get = try scope.startGet(server.url("object.bin"))
+            #expect(try await get.waitForExit().status == 0)
+            #expect(try scope.probe.pid() == daemon.pid)
+        }
+    }
+
     private func listen(_ path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()

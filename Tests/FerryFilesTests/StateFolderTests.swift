@@ -29,6 +29,21 @@ import Testing
         }
     }
 
+    @Test func `the next owner is known until it is gone`() throws {
+        try withTemporaryFolder { folder in
+            let path = folder.path
+            #expect(!StateFolder.Heir.exists(path))
+            do {
+                let heir = StateFolder.Heir(path)
+                #expect(heir != nil && StateFolder.Heir.exists(path))
+                #expect(StateFolder.Heir(path) == nil)
+                withExtendedLifetime(heir) {}
+            }
+            #expect(!StateFolder.Heir.exists(path))
+            #expect(StateFolder.Heir(folder.file("nowhere")) == nil)
+        }
+    }
+
     @Test(arguments: [UInt32(0o755), 0o777, 0o710, 0o701])
     func `a folder that others can look into is made private`(wrong: UInt32) throws {
         try withTemporaryFolder { folder in

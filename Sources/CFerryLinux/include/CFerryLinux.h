@@ -58,6 +58,9 @@ void ferry_eventfd_signal(int fd);
 /* Sets an eventfd back to zero. */
 void ferry_eventfd_clear(int fd);
 
+/* malloc_trim(3) with nothing to keep at the top of the heap. */
+void ferry_trim_heap(void);
+
 /* Stores a word so that no earlier store can be seen after it. */
 void ferry_store_release(uint64_t *word, uint64_t value);
 
