@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -164,6 +165,29 @@ int ferry_is_open_elsewhere(int fd) {
     if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? 1 : -1;
     fcntl(fd, F_SETLEASE, F_UNLCK);
     return 0;
+}
+
+static int watch_clock(int fd) {
+    struct itimerspec never;
+    memset(&never, 0, sizeof never);
+    never.it_value.tv_sec = (time_t)1 << 40;
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+int ferry_clock_watch(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && watch_clock(fd) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void ferry_clock_rewatch(int fd) {
+    uint64_t count;
+    ssize_t n = read(fd, &count, sizeof count); /* ECANCELED: the clock was set */
+    (void)n;
+    watch_clock(fd);
 }
 
 void ferry_trim_heap(void) {

@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,30 +55,6 @@ int ferry_network_watch_read(int fd) {
 int ferry_socket_queue(int fd) {
     int count = 0;
     return ioctl(fd, SIOCOUTQ, &count) == 0 ? count : -1;
-}
-
-static void arm(int fd) {
-    /* A time that no clock is ever set past; only the cancellation matters. */
-    struct itimerspec never = {.it_value = {.tv_sec = INT64_C(9000000000)}};
-    (void)timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
-}
-
-int ferry_sleep_watch(void) {
-    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (fd >= 0) arm(fd);
-    return fd;
-}
-
-void ferry_sleep_watch_read(int fd) {
-    uint64_t count;
-    (void)!read(fd, &count, sizeof count); /* ECANCELED: that is what was waited for */
-    arm(fd);
-}
-
-int64_t ferry_slept_nanoseconds(void) {
-    struct timespec boot, monotonic;
-    if (clock_gettime(CLOCK_MONOTONIC, &monotonic) != 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0) return 0;
-    return (int64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000 + (boot.tv_nsec - monotonic.tv_nsec);
 }
 
 /* Reads a numeric address; the length of the structure, 0 for anything else. */

@@ -169,8 +169,8 @@ enum CommandName: String, CaseIterable, Sendable {
         case .set:
             [
                 "Changes jobs that are not final; what is so already is left so. A failed job is queued again. A "
-                    + "running job goes on with a new priority, group or number of attempts; for anything else it "
-                    + "stops and begins its next attempt with the change, which is no try.",
+                    + "running job goes on with a new priority, group, deadline or number of attempts; for anything "
+                    + "else it stops and begins its next attempt with the change, which is no try.",
                 "A new URL is asked before the command answers, and refused if the file there does not prove to "
                     + "be the same: it must have the same validator or size, and its bytes must be those that were "
                     + "fetched last. Header fields stay with the server that they were given for.",

@@ -101,7 +101,9 @@ struct FollowState {
         self.set(document)
         switch document.state {
         case .queued:
-            return []
+            // Where its host is left alone, it tells so.
+            let isNews = document.retryAt != nil && before?.retryAt != document.retryAt
+            return isNews ? [.waits(document)] : []
         case .running:
             return before?.state == .running ? [] : [.began(document)]
         case .waiting:

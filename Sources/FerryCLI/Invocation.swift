@@ -211,6 +211,7 @@ enum Invocation: Sendable {
             output: destination?.output,
             attempts: arguments.value(.attempts).flatMap(OptionValue.number)
         )
+        changes.deadlineMs = OptionValue.milliseconds(arguments.value(.deadline))
         for text in arguments.values(.header) {
             changes.headers.append(try OptionValue.header(text, as: "-H"))
         }
@@ -284,6 +285,8 @@ struct TransferOrder: Sendable {
         }
         let stallTimeout = arguments.value(.stallTimeout).flatMap { DurationText.parse($0) }
         for index in requests.indices { requests[index].stallTimeout = stallTimeout }
+        let deadline = OptionValue.milliseconds(arguments.value(.deadline))
+        for index in requests.indices { requests[index].deadlineMs = deadline }
         if destination.isLeftToService, destination.createsDirectory {
             for index in requests.indices { requests[index].createsDirectory = true }
         }

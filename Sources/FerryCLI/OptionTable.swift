@@ -1,6 +1,6 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
-    case output, directory, ifExists, header, allowHTTP, caFile, attempts, stallTimeout
+    case output, directory, ifExists, header, allowHTTP, caFile, attempts, deadline, stallTimeout
     case redact, resumeData, repair, startOver
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
     case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
@@ -191,6 +191,18 @@ enum OptionTable {
             aria2: "max-tries",
             commands: Self.changeable,
             help: "Give up after N tries in all; 0 means no limit."
+        ),
+        CommandOption(
+            .deadline,
+            "deadline",
+            value: "DURATION",
+            kind: .duration,
+            key: "deadline",
+            commands: Self.changeable,
+            help:
+                "Give up when the job is not done DURATION after it was added, or with ferry set from now on; 0 "
+                + "means no limit. A paused job does not run out; if its time has passed meanwhile, ferry resume "
+                + "gives it all of it again, as ferry retry does."
         ),
         CommandOption(
             .stallTimeout,

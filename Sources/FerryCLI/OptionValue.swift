@@ -68,6 +68,12 @@ enum OptionValue {
         return Int(text)
     }
 
+    /// Reads a DURATION; what is not there or none gives nil.
+    static func milliseconds(_ text: String?) -> Int64? {
+        guard let (seconds, attoseconds) = text.flatMap(DurationText.parse)?.components else { return nil }
+        return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+    }
+
     /// Reads a whole number from -100 to 100, a plus sign allowed.
     static func priority(_ text: String) -> Int? {
         let digits = text.hasPrefix("-") || text.hasPrefix("+") ? text.dropFirst() : text[...]

@@ -18,6 +18,8 @@ public struct JobChanges: Hashable, Sendable, Codable {
     public var output: String?
     /// `--attempts`: tries in all; 0 = no limit.
     public var attempts: Int?
+    /// `--deadline`, in milliseconds from now on; 0 = none.
+    public var deadlineMs: Int64?
 
     /// Makes changes; the default changes nothing.
     public init(
@@ -56,6 +58,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         changed.allowHTTP = request.allowHTTP || self.allowHTTP
         changed.notBefore = self.notBefore ?? request.notBefore
         changed.attempts = self.attempts ?? request.attempts
+        changed.deadlineMs = self.deadlineMs ?? request.deadlineMs
         if let output = self.output {
             changed.output = output
             let slash = output.lastIndex(of: "/") ?? output.startIndex
@@ -74,6 +77,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if old.priority != new.priority { names.append("priority") }
         if old.group != new.group { names.append("group") }
         if old.attempts != new.attempts { names.append("attempts") }
+        if old.deadlineMs != new.deadlineMs { names.append("deadline") }
         if old.allowHTTP != new.allowHTTP { names.append("leave for plain http") }
         return names
     }

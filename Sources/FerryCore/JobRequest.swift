@@ -94,6 +94,10 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var stallTimeoutMilliseconds: Int64?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
+    /// `--deadline`, in milliseconds from when the job is added; 0 or nil = none.
+    public var deadlineMs: Int64?
+    /// When it gives up, in milliseconds since 1970; set by the service from ``deadlineMs``.
+    public var deadlineAtMs: Int64?
 
     /// Makes a request; the defaults are those of a bare `ferry add URL`.
     public init(

@@ -13,6 +13,7 @@ extension RetryPlan {
             case .transport(let code, let detail, let handshakeAlert):
                 self.transport(code, alert: handshakeAlert, host: host)
                     + (detail.isEmpty ? "" : ": \(detail)")
+            case .hostPaused(let target, _): "\(host) redirects to \(target), which is left alone for a while"
             case .shortBody: "the connection to \(host) ended before the file did"
             case .badResponse(let what), .redirect(let what): "\(host): \(what)"
             case .webPage: "\(host) sent a web page instead of the file"

@@ -37,6 +37,7 @@ public enum RetryPlan {
         case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
         case .policy: .fail(.policy, advice: nil)
         case .busy: .retry(.transient, reason: .gaveUp)
+        case .hostPaused: .retry(.hostPause, reason: .gaveUp)
         case .refused(let reason, _, let advice): .fail(reason, advice: advice)
         }
     }
@@ -100,7 +101,13 @@ public enum RetryPlan {
     }
 
     /// Full jitter: a random time up to `base · 2^n`, at most the cap, at least the floor.
-    static func backOff(`try` n: Int, policy: RetryPolicy, random: Double) -> Duration {
+    ///
+    /// - Parameters:
+    ///   - n: The failures before, from 0.
+    ///   - policy: The limits.
+    ///   - random: A number in 0..<1.
+    /// - Returns: The time to wait.
+    public static func backOff(`try` n: Int, policy: RetryPolicy, random: Double) -> Duration {
         var ceiling = min(policy.base, policy.cap)
         for _ in 0..<max(0, min(n, 64)) where ceiling < policy.cap {
             ceiling = min(ceiling + ceiling, policy.cap)
@@ -110,8 +117,11 @@ public enum RetryPlan {
     }
 
     private static func serverPause(_ cause: TransferCause, _ policy: RetryPolicy) -> Duration? {
-        guard case .status(_, let retryAfter?, _, _) = cause else { return nil }
-        return min(max(retryAfter, .zero), policy.retryAfterCap)
+        switch cause {
+        case .status(_, let wish?, _, _), .hostPaused(_, rest: let wish):
+            min(max(wish, .zero), policy.retryAfterCap)
+        default: nil
+        }
     }
 
     private static func classify(status: Int, hasRetryAfter: Bool, mayBeExpired: Bool) -> RetryVerdict {

@@ -99,6 +99,8 @@ public enum TransferCause: Hashable, Sendable {
     case redirect(String)
     /// Another one has the upload, or the server is not ready for it: the server's own matter, and it passes.
     case busy(String)
+    /// A redirect leads to a host that is left alone for that much longer; its name.
+    case hostPaused(String, rest: Duration)
     /// An upload cannot go on, and why; a sentence, and what helps.
     case refused(FailureReason, String, advice: String?)
 }

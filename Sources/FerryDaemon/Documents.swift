@@ -47,9 +47,24 @@ extension JobDocument {
         self.contentEncoding = job.contentEncoding
     }
 
+    /// The document of a job after a change; nil if it is gone.
+    init?(_ change: JobChange) {
+        guard let job = change.job else { return nil }
+        self.init(job, remote: change.remote)
+        self.apply(change.hostPause)
+    }
+
+    /// Tells what a queued job waits for.
+    private mutating func apply(_ pause: Engine.HostPause?) {
+        guard let pause else { return }
+        self.message = pause.message
+        self.retryAt = pause.until
+    }
+
     /// The document of a snapshot; segments only if wanted.
     init(_ snapshot: Engine.Snapshot, segments: Bool = false) {
         self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
+        self.apply(snapshot.hostPause)
         guard segments else { return }
         self.answer = snapshot.answer.map {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)

@@ -97,8 +97,7 @@ final class Subscriptions: Sendable {
                 return (state.server, clients)
             }
             guard let server, !clients.isEmpty else { continue }
-            let job = change.job.map { JobDocument($0, remote: change.remote) }
-            server.notify(clients, .event(EventDocument(change.event), job: job))
+            server.notify(clients, .event(EventDocument(change.event), job: JobDocument(change)))
         }
     }
 

@@ -6,6 +6,8 @@ import Glibc
 /// Commits the end of an attempt: the attempt's row, its hops, and what happens to the job.
 struct AttemptLedger: Sendable {
     let services: TransferServices
+    /// What the attempt has taught about the host.
+    var budget = BudgetChange()
 
     /// Commits an end.
     ///
@@ -58,7 +60,7 @@ struct AttemptLedger: Sendable {
     ) async throws -> [JobChange] {
         let now = self.services.time.now()
         return try await self.services.store.write { transaction in
-            try Self.close(running, outcome: outcome, message: message, in: transaction, at: now)
+            try self.close(running, outcome: outcome, message: message, in: transaction, at: now)
             if var job = try transaction.job(running.id) {
                 try also(transaction, &job)
                 try transaction.save(job)
@@ -70,9 +72,7 @@ struct AttemptLedger: Sendable {
         }
     }
 
-    private func fail(_ running: RunningJob, _ cause: TransferFailure) async throws -> [JobChange] {
-        let examined = await self.examine(cause, of: running)
-        let failure = examined.failure
+    private func fail(_ running: RunningJob, _ failure: TransferFailure) async throws -> [JobChange] {
         let now = self.services.time.now()
         let configuration = self.services.configuration
         return try await self.services.store.write { transaction in
@@ -96,7 +96,7 @@ struct AttemptLedger: Sendable {
             switch decision {
             case .retry(after: let delay, counted: _):
                 result = try JobLedger.apply(
-                    .mustWait(.retry, until: now + delay),
+                    .mustWait(.retry, until: self.budget.earliest(now + delay)),
                     to: job.id,
                     in: transaction,
                     at: now
@@ -105,8 +105,15 @@ struct AttemptLedger: Sendable {
                     row.keep(state)
                 }
             case .wait(let reason, after: let delay):
+                let time = now + delay
+                let until: Timestamp? =
+                    switch failure.wait {
+                    case .after(let wait): now + wait
+                    case .room: nil
+                    case nil: reason == .host ? self.budget.earliest(time) : time
+                    }
                 result = try JobLedger.apply(
-                    .mustWait(reason, until: examined.isWatched ? nil : now + (examined.after ?? delay)),
+                    .mustWait(reason, until: until),
                     to: job.id,
                     in: transaction,
                     at: now
@@ -123,7 +130,7 @@ struct AttemptLedger: Sendable {
             }
             let changes = Self.changes(result)
             let outcome = changes.first?.event.reason ?? "failed"
-            try Self.close(running, outcome: outcome, message: message, in: transaction, at: now)
+            try self.close(running, outcome: outcome, message: message, in: transaction, at: now)
             return changes
         }
     }
@@ -134,7 +141,7 @@ struct AttemptLedger: Sendable {
         let event = running.stopEvent ?? .interrupted
         guard event != .cancel else {
             try await self.services.store.write { transaction in
-                try Self.close(running, outcome: "cancelled", message: nil, in: transaction, at: now)
+                try self.close(running, outcome: "cancelled", message: nil, in: transaction, at: now)
                 // The job stays as it is until its partials are gone; see `Engine.cancel`.
                 _ = try JobLedger.apply(.interrupted, to: running.id, in: transaction, at: now)
             }
@@ -142,21 +149,25 @@ struct AttemptLedger: Sendable {
         }
         return try await self.services.store.write { transaction in
             let outcome = event == .pause ? "paused" : "interrupted"
-            try Self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
+            try self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
+            let words =
+                event == .deadlinePassed ? try Engine.deadlineWords(running.id, transaction) : (nil, nil)
             let result = try JobLedger.apply(event, to: running.id, in: transaction, at: now) {
                 $0.forgivenAttempts += 1
+                ($0.message, $0.advice) = words
             }
             return Self.changes(result)
         }
     }
 
-    private static func close(
+    private func close(
         _ running: RunningJob,
         outcome: String,
         message: String?,
         in transaction: Transaction,
         at now: Timestamp
     ) throws {
+        for (host, budget) in self.budget.changed { try budget.save(as: host, in: transaction) }
         for hop in running.hops { try transaction.save(hop) }
         guard var attempt = try transaction.attempts(running.id).last(where: { $0.number == running.attempt })
         else { return }

@@ -354,6 +354,7 @@ struct DownloadTransfer: Sendable {
             let target = head.first("Location").flatMap { URLParser.resolve($0, against: address) }
             switch redirects.next(status: head.status, from: address, to: target, policy: policy) {
             case .follow(let next, dropsCredentials: let drops):
+                try self.services.checkPause(of: next)
                 address = next
                 carriesSecrets = !drops
             case .refuse(let why): throw TransferFailure(.policy(why))

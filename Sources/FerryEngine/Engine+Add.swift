@@ -96,6 +96,7 @@ extension Engine {
         if let refusal = policy.refusal(of: parsed.address.origin) { throw FerryError.usage(refusal) }
         var stored = request
         stored.url = parsed.address.url
+        stored.beginDeadline(at: now)
         if parsed.address.hasUserInfo,
             !request.headers.contains(where: { $0.name.lowercased() == "authorization" })
         {
@@ -201,7 +202,9 @@ extension Engine {
             message: nil,
             at: now
         )
-        return (Added(outcome: .new, job: job, note: nil), JobChange(event: event, job: job, remote: nil))
+        let deadline = item.request.deadlineAt
+        let change = JobChange(event: event, job: job, remote: nil, deadline: deadline)
+        return (Added(outcome: .new, job: job, note: nil), change)
     }
 
     /// Where a file goes that is named by its URL, as far as that is known without an answer.
@@ -265,6 +268,7 @@ extension Engine {
         if new.caFile != old.caFile { names.append("--cacert") }
         if new.attempts != old.attempts { names.append("--attempts") }
         if new.stallTimeout != old.stallTimeout { names.append("--stall-timeout") }
+        if new.deadlineMs != old.deadlineMs { names.append("--deadline") }
         if new.allowHTTP != old.allowHTTP { names.append("--allow-http") }
         if new.checksum != old.checksum { names.append("--checksum") }
         if new.sizeLimitBytes != old.sizeLimitBytes { names.append("--size-limit") }

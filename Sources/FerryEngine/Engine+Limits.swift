@@ -57,7 +57,7 @@ extension Engine {
     }
 
     /// Puts running jobs back into the queue where there are more than the limits allow.
-    private func demote() async throws {
+    func demote() async throws {
         let ids = Array(self.running.keys)
         let jobs = try await self.services.store.read { reader in
             try reader.jobs(JobFilter(jobs: ids, states: [.running])).map { job in

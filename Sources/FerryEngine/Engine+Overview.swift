@@ -19,9 +19,7 @@ extension Engine {
             return (try reader.overview(filter), try reader.counts(groups: filter.groups), groups)
         }
         return Overview(
-            jobs: rows.map {
-                Snapshot(job: $0, live: self.progress(of: $0.id), remote: nil, segments: [])
-            },
+            jobs: rows.map { self.snapshot($0, nil) },
             counts: counts,
             groups: groups
         )

@@ -12,6 +12,8 @@ extension Engine {
         public let remote: RemoteObject?
         /// The segments of the newest generation.
         public let segments: [SegmentRecord]
+        /// Why it is queued and does not run, if that is its host's doing.
+        public var hostPause: HostPause?
         /// What a server has answered to an upload; only where one job is asked for.
         public var answer: KeptAnswer?
     }
@@ -70,7 +72,7 @@ extension Engine {
                 }
             }
             snapshots += rows.reversed().map { job, remote in
-                Snapshot(job: job, live: self.progress(of: job.id), remote: remote, segments: [])
+                self.snapshot(job, remote)
             }
             left -= rows.count
             guard rows.count == page.limit, let oldest = rows.first?.0.id else { break }
@@ -92,13 +94,9 @@ extension Engine {
             return (job, file, segments, try reader.upload(id)?.answer)
         }
         return row.map { job, file, segments, answer in
-            Snapshot(
-                job: job,
-                live: self.progress(of: id),
-                remote: file.map { RemoteObject(json: $0.remote) },
-                segments: segments,
-                answer: KeptAnswer(json: answer)
-            )
+            var snapshot = self.snapshot(job, file.map { RemoteObject(json: $0.remote) }, segments)
+            snapshot.answer = KeptAnswer(json: answer)
+            return snapshot
         }
     }
 
@@ -116,6 +114,16 @@ extension Engine {
     /// Numbers of jobs by state.
     public func counts() async throws -> [JobState: Int64] {
         try await self.services.store.read { try $0.counts() }
+    }
+
+    func snapshot(_ job: JobRecord, _ remote: RemoteObject?, _ segments: [SegmentRecord] = []) -> Snapshot {
+        Snapshot(
+            job: job,
+            live: self.progress(of: job.id),
+            remote: remote,
+            segments: segments,
+            hostPause: self.hostPause(of: job, at: self.services.time.now())
+        )
     }
 
     func progress(of id: JobID) -> Progress? {

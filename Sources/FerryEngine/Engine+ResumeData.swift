@@ -117,7 +117,7 @@ extension Engine {
 
 extension JobChange {
     fileprivate func with(_ job: JobRecord) -> JobChange {
-        JobChange(event: self.event, job: job, remote: self.remote)
+        JobChange(event: self.event, job: job, remote: self.remote, deadline: self.deadline)
     }
 }
 

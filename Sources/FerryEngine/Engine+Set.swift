@@ -173,7 +173,7 @@ extension Engine {
                 at: now
             )
             let remote = try transaction.file(id).map { RemoteObject(json: $0.remote) }
-            told.append(JobChange(event: event, job: job, remote: remote))
+            told.append(JobChange(event: event, job: job, remote: remote, deadline: new.deadlineAt))
         }
         let mends = new.url != old.url || new.headers != old.headers || new.output != old.output
         for event in self.moves(of: job, changes.notBefore, mends: mends, at: now) {
@@ -209,7 +209,9 @@ extension Engine {
         at now: Timestamp
     ) throws -> (request: JobRequest, address: NewJob?) {
         var new = changes.applied(to: old)
+        if changes.deadlineMs != nil { new.beginDeadline(at: now) }
         guard let url = changes.url else { return (new, nil) }
+        let deadlineAtMs = new.deadlineAtMs
         let given = Set(changes.headers.map { $0.name.lowercased() })
         let replacesUser = (try? URLParser.parse(url))?.address.hasUserInfo == true
         let isSameOrigin = self.hasSameOrigin(old.url, url)
@@ -220,7 +222,9 @@ extension Engine {
             return !(replacesUser && name == "authorization")
         }
         let checked = try self.check(new, configuration, at: now)
-        return (checked.request, checked.new)
+        var request = checked.request
+        request.deadlineAtMs = deadlineAtMs  // a check is for new jobs, and begins it anew
+        return (request, checked.new)
     }
 
     private static func hasSameOrigin(_ left: String, _ right: String) -> Bool {

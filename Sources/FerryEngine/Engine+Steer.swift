@@ -100,10 +100,16 @@ extension Engine {
 
     private func apply(_ event: JobEvent, to ids: [JobID], refusal: String) async throws -> [Steered] {
         let now = self.services.time.now()
-        let (steered, changes) = try await self.services.store.write { transaction in
+        let (steered, changes, hurried) = try await self.services.store.write { transaction in
             var steered: [Steered] = []
             var changes: [JobChange] = []
+            var hurried: Set<String> = []
             for id in ids {
+                if event != .pause, let job = try transaction.job(id),
+                    [.waiting, .failed].contains(job.state)
+                {
+                    hurried.insert(job.host)
+                }
                 let result = try Self.apply(event, to: id, in: transaction, at: now, &changes)
                 switch result {
                 case .moved(let change):
@@ -117,8 +123,10 @@ extension Engine {
                     steered.append(.unknown(id))
                 }
             }
-            return (steered, changes)
+            return (steered, changes, hurried)
         }
+        for host in hurried { self.queue.hurry(host, at: now) }
+        self.publishPauses(of: hurried)
         self.tell(changes)
         return steered
     }

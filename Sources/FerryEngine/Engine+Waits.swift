@@ -16,17 +16,14 @@ extension Engine {
     /// Begins to listen to the machine, and takes up the waits that an earlier service has left.
     func beginWaits() async {
         let services = self.services
-        self.waits.sleep = SleepWatch(slept: services.machine.slept())
+        self.waits.sleep = SleepWatch(slept: services.time.slept)
         services.waits.onAnswer { [weak self] host in
             Task { await self?.endOutage(of: host) }
         }
         self.waits.listener = Task { [weak self] in
-            for await event in services.machine.events() {
+            for await _ in services.machine.networkChanges() {
                 guard let self else { return }
-                switch event {
-                case .networkChanged: await self.networkChanged()
-                case .clockChanged: await self.clockChanged()
-                }
+                await self.networkChanged()
             }
         }
         await self.lookAtDisks()
@@ -40,26 +37,33 @@ extension Engine {
 
     // MARK: Sleep
 
-    /// Looks whether the machine has slept, and at what is due.
-    private func clockChanged() async {
-        self.noticeSleep()
-        await self.wakeDueJobs()
-    }
-
-    /// Drops old connections if the machine has slept since the last look, and lets those who wait for the network
-    /// look at once: it is often another one.
+    /// Drops old connections if the machine has slept since the last look.
+    ///
+    /// Those who wait for the network look at once, for it is often another one. Timers may have slept as well, so
+    /// that more is due.
     func noticeSleep() {
-        guard self.waits.sleep.look(slept: self.services.machine.slept()) != nil else { return }
+        guard self.waits.sleep.look(slept: self.services.time.slept) != nil else { return }
         self.services.loop.wokeUp()
-        Task { await self.networkChanged() }
+        Task {
+            await self.networkChanged()
+            await self.wakeDueJobs()
+        }
     }
 
     // MARK: Network
 
     /// Lets one job of each host that waits for the network look now.
+    ///
+    /// That a host did not answer is forgotten, for it may have been the network.
     func networkChanged() async {
         self.services.waits.networkChanged()
+        let now = self.services.time.now()
+        for host in self.services.pauses.hosts where self.queue.budget(of: host).trouble == .unreachable {
+            self.queue.hurry(host, at: now)
+            self.publishPauses(of: [host])
+        }
         await self.endWaits { _ in false }
+        await self.schedule()
     }
 
     /// Lets all jobs that wait for the network at a host go on, for it has answered, and one of each other.

@@ -39,7 +39,16 @@ public actor Engine {
     private(set) var services: TransferServices
     private let boardPath: String?
     let mode: Mode
+    /// Takes note of committed changes, then tells whoever made the engine.
     let observer: Observer
+    private let news: EngineNews
+    /// What may run next, and the hosts' budgets.
+    var queue: ClaimQueue
+    var deadlines = Deadlines()
+    /// Wall time less the time that nobody sets, as it was when stored times were last right.
+    var clockOffset: Duration?
+    var following: Task<Void, Never>?
+    private var clockWatch: ClockWatch?
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
@@ -89,16 +98,39 @@ public actor Engine {
             spool: spool,
             machine: machine
         )
+        let live = self.services.live
+        self.queue = ClaimQueue(perHost: Self.perHost(live.value))
         self.mode = mode
         self.boardPath = boardPath
-        self.observer = observer
+        let news = EngineNews()
+        self.news = news
+        self.observer = { [pauses = self.services.pauses] changes in
+            news.note(changes)
+            observer(
+                changes.map { change in
+                    guard let job = change.job, job.state == .queued else { return change }
+                    var change = change
+                    change.hostPause = pauses.pause(of: job.host, at: time.now())
+                    return change
+                }
+            )
+        }
+    }
+
+    private static func perHost(_ configuration: EngineConfiguration) -> @Sendable (String) -> Int {
+        { configuration.perHost(of: $0) }
     }
 
     /// Takes up what an earlier service left, then begins to run jobs.
     public func start() async throws {
         let claims = self.boardPath.map { ProgressBoard.claims(path: $0) } ?? [:]
+        await self.followClock()
         let changes = try await Recovery(services: self.services, claims: claims).run()
         try await self.loadLimits()
+        try await self.loadHosts()
+        self.clockWatch = ClockWatch { [weak self] in
+            Task { await self?.clockMayHaveBeenSet() }
+        }
         self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
         self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
@@ -106,6 +138,7 @@ public actor Engine {
         await self.beginWaits()
         await self.wakeDueJobs()
         await self.schedule()
+        Task { await self.loadDeadlines() }
         Task { await self.tidy() }
     }
 
@@ -124,6 +157,7 @@ public actor Engine {
         self.services.board?.freeze()
         self.waker?.cancel()
         self.tidier?.cancel()
+        self.clockWatch = nil
         self.endWaits()
         for job in self.running.values { job.requestStop(.interrupted) }
         while !self.running.isEmpty {
@@ -135,10 +169,15 @@ public actor Engine {
 
     /// Takes over a new configuration; limits set by ``change(_:)`` stay on top of it.
     ///
-    /// Running jobs go on, even if there are more than the new limits allow. What they ask for next, they ask for
-    /// by the new settings.
+    /// Where more jobs run than the new limits allow, some make room as under ``change(_:)``. What running jobs ask
+    /// for next, they ask for by the new settings.
     public func reconfigure(_ configuration: EngineConfiguration) async {
         self.services.live.set(configuration)
+        do {
+            try await self.demote()
+        } catch {
+            // The database refuses: they end in their own time, and the limits hold for what begins then.
+        }
         await self.settingsChanged()
     }
 
@@ -146,7 +185,9 @@ public actor Engine {
     public var configuration: EngineConfiguration { self.services.configuration }
 
     func settingsChanged() async {
-        self.services.loop.grow(to: Self.threads(for: self.services.configuration))
+        let configuration = self.services.configuration
+        self.services.loop.grow(to: Self.threads(for: configuration))
+        self.queue.set(perHost: Self.perHost(configuration), at: self.services.time.now())
         await self.schedule()
     }
 
@@ -234,64 +275,104 @@ public actor Engine {
 
     /// Claims as many jobs as there are places, in one transaction, and starts them.
     private func claim() async throws -> Int {
-        let limits = self.services.configuration
-        let free = limits.running - self.running.count
+        await self.followClock()
+        self.takeNews()
+        let free = self.services.configuration.running - self.running.count
         guard free > 0 else { return 0 }
-        var perHost: [String: Int] = [:]
-        for job in self.running.values { perHost[job.host, default: 0] += 1 }
-        let wanted: Set<JobID>? =
-            self.runsAll
-            ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
-        let busy = Set(self.running.keys)
-        let hostCounts = perHost
-        let spare = min(self.held.count, 16)
-        let candidates = try await self.services.store.read { reader in
-            try Scheduler.candidates(
-                reader,
-                wanted: wanted?.subtracting(busy),
-                running: hostCounts,
-                perHost: limits.perHost(of:),
-                limit: free,
-                spare: spare
-            )
-        }
-        let picks = Scheduler.choose(
-            candidates.filter { self.running[$0.id] == nil && self.held[$0.id] == nil },
-            running: perHost,
-            perHost: limits.perHost(of:),
-            limit: free
-        )
+        let picks = try await self.runsAll ? self.pick(free) : self.pickWanted(free)
         guard !picks.isEmpty else { return 0 }
         // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
-        for job in picks {
-            self.running[job.id] = RunningJob(id: job.id, host: job.host, attempt: job.attempts + 1)
+        for pick in picks {
+            self.running[pick.id] = RunningJob(id: pick.id, host: pick.host, attempt: 0)
         }
         let now = self.services.time.now()
         let changes: [JobChange]
         do {
             changes = try await self.services.store.write { transaction in
-                try picks.compactMap { try Self.claim($0.id, in: transaction, at: now) }
+                try picks.compactMap { try Self.claim($0, in: transaction, at: now) }
             }
         } catch {
-            for job in picks { self.leave(job.id) }
+            for pick in picks { self.giveBack(pick) }
             throw error
         }
         self.services.crash.reach(.claimed)
         let claimed = changes.compactMap(\.job)
         for job in claimed { self.launch(job) }
-        for job in picks where !claimed.contains(where: { $0.id == job.id }) { self.leave(job.id) }
+        let ids = Set(claimed.map(\.id))
+        for pick in picks where !ids.contains(pick.id) { self.giveBack(pick) }
         self.observer(changes)
-        return changes.count
+        return picks.count
     }
 
-    private static func claim(_ id: JobID, in transaction: Transaction, at now: Timestamp) throws
+    /// Chooses among all queued jobs; the queues of hosts where something has changed are read again.
+    private func pick(_ count: Int) async throws -> [ClaimQueue.Claim] {
+        let hosts = self.queue.wanting
+        if !hosts.isEmpty {
+            let limit = Self.headCount + min(self.held.count, Self.headCount)
+            for host in hosts { self.queue.isRead(host) }
+            do {
+                let heads = try await self.services.store.read { reader in
+                    try hosts.map { ($0, try reader.queuedHeads(host: $0, limit: limit)) }
+                }
+                let now = self.services.time.now()
+                for (host, list) in heads {
+                    self.queue.refill(host, list, isCut: list.count == limit, at: now)
+                }
+            } catch {
+                for host in hosts { self.queue.want(host) }
+                throw error
+            }
+        }
+        let picks = self.queue.claim(count, at: self.services.time.now()) { self.mayNotStart($0) }
+        if let next = self.queue.nextOpening { self.wake(at: next) }
+        return picks
+    }
+
+    /// Jobs of a host that are known in advance.
+    private static let headCount = 16
+
+    /// Chooses among the jobs that attached clients stand for.
+    private func pickWanted(_ count: Int) async throws -> [ClaimQueue.Claim] {
+        let wanted = self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
+            .subtracting(self.running.keys)
+        guard !wanted.isEmpty else { return [] }
+        let heads = try await self.services.store.read { try $0.queuedHeads(of: wanted.sorted()) }
+        let now = self.services.time.now()
+        var queue = self.queue.with(heads, at: now)
+        let picks = queue.claim(count, at: now) { self.mayNotStart($0) }
+        for pick in picks { self.queue.begin(pick.id, host: pick.host, at: now) }
+        if let next = queue.nextOpening { self.wake(at: next) }
+        return picks
+    }
+
+    private func mayNotStart(_ id: JobID) -> Bool { self.running[id] != nil || self.held[id] != nil }
+
+    /// Takes up what committed changes say of the queue.
+    private func takeNews() {
+        let (hosts, deadlines) = self.news.take()
+        for host in hosts { self.queue.want(host) }
+        for (id, time) in deadlines {
+            self.deadlines.set(id, time)
+            self.wake(at: time)
+        }
+    }
+
+    /// Gives the place of a job back that could not be claimed; what is known of its host's queue is wrong.
+    private func giveBack(_ pick: ClaimQueue.Claim) {
+        self.leave(pick.id)
+        self.queue.want(pick.host)
+    }
+
+    private static func claim(_ pick: ClaimQueue.Claim, in transaction: Transaction, at now: Timestamp) throws
         -> JobChange?
     {
-        let result = try JobLedger.apply(.claimed, to: id, in: transaction, at: now) { $0.attempts += 1 }
+        // A new URL may have brought it to another host since.
+        guard try transaction.job(pick.id)?.host == pick.host else { return nil }
+        let result = try JobLedger.apply(.claimed, to: pick.id, in: transaction, at: now) { $0.attempts += 1 }
         guard case .moved(let change) = result, let job = change.job else { return nil }
         try transaction.save(
             AttemptRecord(
-                job: id,
+                job: job.id,
                 number: job.attempts,
                 beganAt: now,
                 endedAt: nil,
@@ -306,6 +387,10 @@ public actor Engine {
 
     private func launch(_ job: JobRecord) {
         guard let running = self.running[job.id] else { return }  // `claim` has entered it
+        running.attempt = job.attempts
+        running.onAnswer { [weak self] in
+            Task { await self?.hostAnswered(running) }
+        }
         running.done = job.bytesDurable
         running.durable = job.bytesDurable
         running.total = job.bytesTotal
@@ -356,10 +441,14 @@ public actor Engine {
     /// If the database refuses, the end is kept and committed when it works again: a finished file is not
     /// forgotten because the disk was full for a while.
     private func finish(_ running: RunningJob, _ end: AttemptEnd) async {
+        await self.followClock()
+        let end = await MachineExamination(services: self.services).examine(end, of: running)
+        let budget = self.judge(end, of: running)
         var changes: [JobChange]?
         while changes == nil {
             do {
-                changes = try await AttemptLedger(services: self.services).commit(end, of: running)
+                changes = try await AttemptLedger(services: self.services, budget: budget)
+                    .commit(end, of: running)
             } catch {
                 guard !self.isStopping else { break }
                 try? await self.services.time.sleep(.seconds(1))  // only a cancelled task cuts it short
@@ -368,6 +457,7 @@ public actor Engine {
         self.services.crash.reach(.completed)
         if let changes {
             self.observer(changes)
+            self.passOn(changes, of: running)
             self.noticeWaits(changes)
             for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
@@ -380,7 +470,9 @@ public actor Engine {
 
     /// Gives a job's place back, and tells those who wait for its end.
     private func leave(_ id: JobID) {
-        self.running[id] = nil
+        if let job = self.running.removeValue(forKey: id) {
+            self.queue.end(id, host: job.host, .nothing, at: self.services.time.now())
+        }
         for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
         guard self.running.isEmpty else { return }
         for waiter in self.idleWaiters { waiter.resume() }
@@ -410,9 +502,11 @@ public actor Engine {
     /// Queues the jobs whose waiting time is over, and sets the timer for the next one.
     func wakeDueJobs() async {
         self.wakeAt = nil
+        await self.followClock()
         await self.postponeLooks()
         let now = self.services.time.now()
         do {
+            try await self.passDeadlines(at: now)
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
@@ -425,11 +519,19 @@ public actor Engine {
                 return (changes, try transaction.nextDue())
             }
             self.observer(changes)
-            if let next { self.wake(at: next) }
+            for time in [next, self.deadlines.next].compactMap(\.self) { self.wake(at: time) }
         } catch {
             self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
         }
         await self.schedule()
+    }
+
+    /// Stops the timer, whose time means something else now.
+    ///
+    /// ``wakeDueJobs()`` has to follow.
+    func forgetTimer() {
+        self.waker?.cancel()
+        self.wakeAt = nil
     }
 
     /// Makes sure that waiting jobs are looked at then, or earlier.

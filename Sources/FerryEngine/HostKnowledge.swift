@@ -1,3 +1,4 @@
+import FerryCore
 import FoundationEssentials
 
 /// What the answers of a host have taught, as the database keeps it.
@@ -8,6 +9,8 @@ struct HostKnowledge: Codable {
     var ignoresExpect: Bool?
     /// It knows no protocol for resumable uploads, as far as it was asked.
     var hasPlainUploads: Bool?
+    /// Why it is paused.
+    var trouble: HostBudget.Trouble?
 
     /// Reads the JSON text; what cannot be read is not known.
     init(json: String?) {

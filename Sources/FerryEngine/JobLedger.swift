@@ -9,6 +9,10 @@ public struct JobChange: Sendable {
     public let job: JobRecord?
     /// What is known of the remote object.
     public let remote: RemoteObject?
+    /// Why a queued job waits, if it is for its host.
+    public internal(set) var hostPause: Engine.HostPause?
+    /// When the job gives up, if that is new.
+    var deadline: Timestamp?
 }
 
 /// What became of an event that was applied to a job's row.
@@ -38,6 +42,7 @@ enum JobLedger {
     ) throws -> LedgerResult {
         guard var job = try transaction.job(id) else { return .unknown }
         let wasFailed = job.state == .failed
+        let wasPaused = job.state == .paused
         var machine = JobMachine(status: job.status)
         switch machine.apply(event) {
         case .unchanged:
@@ -68,7 +73,16 @@ enum JobLedger {
                 at: now
             )
             let remote = try transaction.file(id).map { RemoteObject(json: $0.remote) }
-            return .moved(JobChange(event: entry, job: job, remote: remote))
+            var change = JobChange(event: entry, job: job, remote: remote)
+            if wasFailed || wasPaused, job.state == .queued {
+                change.deadline = try self.renewDeadline(
+                    of: job,
+                    wasFailed: wasFailed,
+                    in: transaction,
+                    at: now
+                )
+            }
+            return .moved(change)
         }
     }
 

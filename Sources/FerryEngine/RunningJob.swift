@@ -15,7 +15,7 @@ final class RunningJob: Sendable {
 
     let id: JobID
     let host: String
-    let attempt: Int
+    private let attemptNumber: Atomic<Int>
     private let doneBytes = Atomic<Int64>(0)
     private let durableBytes = Atomic<Int64>(0)
     private let totalBytes = Atomic<Int64>(-1)
@@ -25,11 +25,18 @@ final class RunningJob: Sendable {
     private let hopLog = Mutex<[HopRecord]>([])
     private let meter = Mutex(RateMeter())
     private let finalPath = Mutex<String?>(nil)
+    private let answerHook = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(id: JobID, host: String, attempt: Int) {
         self.id = id
         self.host = host
-        self.attempt = attempt
+        self.attemptNumber = Atomic(attempt)
+    }
+
+    /// The attempt's number; known once it is committed.
+    var attempt: Int {
+        get { self.attemptNumber.load(ordering: .relaxed) }
+        set { self.attemptNumber.store(newValue, ordering: .relaxed) }
     }
 
     // MARK: Counters
@@ -83,6 +90,17 @@ final class RunningJob: Sendable {
     /// Remembers a request that was answered or failed.
     func add(hop: HopRecord) {
         self.hopLog.withLock { $0.append(hop) }
+        guard hop.status.map(HostSign.isGood) ?? false else { return }
+        let hook = self.answerHook.withLock { hook in
+            defer { hook = nil }
+            return hook
+        }
+        hook?()
+    }
+
+    /// Names what is called once, when an answer comes that is no wish to be left alone.
+    func onAnswer(_ hook: @escaping @Sendable () -> Void) {
+        self.answerHook.withLock { $0 = hook }
     }
 
     /// Adds what only the end of an exchange tells: address and times.

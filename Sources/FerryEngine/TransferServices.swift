@@ -30,6 +30,8 @@ struct TransferServices: Sendable {
     let waits = WaitBook()
     /// Until when a stop may wait for syncs.
     let stopBudget = StopBudget()
+    /// The hosts that are left alone for now.
+    let pauses = HostPauses()
 
     /// What the configuration says now.
     var configuration: EngineConfiguration { self.live.value }
@@ -60,6 +62,8 @@ struct TransferFailure: Error, Sendable {
     var message: String?
     /// Where the request went, if it is the connection that failed.
     var target: FailedTarget?
+    /// How long to wait, if it was the machine.
+    var wait: MachineWait?
 
     init(_ cause: TransferCause, message: String? = nil) {
         self.cause = cause

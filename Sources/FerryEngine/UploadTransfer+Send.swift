@@ -80,6 +80,7 @@ extension UploadTransfer {
             case .refuse(let why): throw TransferFailure(.policy(why))
             case .broken(let why): throw TransferFailure(.redirect(why))
             case .follow(let next, dropsCredentials: _):
+                try self.services.checkPause(of: next)
                 switch meaning {
                 case .broken(let why): throw TransferFailure(.redirect(why))
                 case .again:

@@ -17,8 +17,8 @@ extension Reader {
             """
         static let queuedHosts =
             "SELECT name FROM counter WHERE scope = 'host' AND state = 'queued' ORDER BY name"
-        static let queuedHead = """
-            SELECT \(JobRecord.columns) FROM job WHERE state = 'queued' AND host = ?
+        static let queuedHeads = """
+            SELECT id, priority FROM job WHERE state = 'queued' AND host = ?
             ORDER BY priority DESC, id LIMIT ?
             """
         static let sameTransfer = """
@@ -59,11 +59,6 @@ extension Reader {
     /// The hosts that have queued jobs, by name; read from the counters.
     public final func queuedHosts() throws -> [String] {
         try self.connection.rows(Query.queuedHosts) { $0.text() }
-    }
-
-    /// The next jobs of a host: highest priority first, then oldest.
-    public final func queuedHead(host: String, limit: Int) throws -> [JobRecord] {
-        try self.connection.rows(Query.queuedHead, [host, limit], JobRecord.init(row:))
     }
 
     /// Numbers of all jobs by state, in constant work; every state has one.

@@ -13,6 +13,10 @@ final class EngineScope: Sendable {
     let folder: TemporaryFolder
     let store: JobStore
     let clock = ManualClock()
+    /// How far the wall clock was set from where it stood.
+    private let jump = Mutex(Duration.zero)
+    /// How long the machine has slept.
+    private let slept = Mutex(Duration.zero)
     /// Called with each change before anything waits for it.
     let onChange = Mutex<@Sendable (JobChange) -> Void>({ _ in })
     private let loop: NetworkLoop
@@ -63,6 +67,7 @@ final class EngineScope: Sendable {
             time: EngineTime(
                 now: { self.now },
                 monotonic: { self.clock.now.offset },
+                boottime: { self.clock.now.offset + self.slept.withLock { $0 } },
                 sleep: { duration in
                     // What was due when the clock was moved is waited for no longer.
                     if duration > .milliseconds(1) { try await self.clock.sleep(for: duration) }
@@ -83,7 +88,21 @@ final class EngineScope: Sendable {
 
     // MARK: Time
 
-    var now: Timestamp { Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset }
+    var now: Timestamp {
+        Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset + self.jump.withLock { $0 }
+            + self.slept.withLock { $0 }
+    }
+
+    /// Lets the machine sleep: only the clocks that count that go on.
+    func sleep(for time: Duration) async throws {
+        self.slept.withLock { $0 += time }
+        try await self.engine.clockMayHaveBeenSet()
+    }
+
+    /// Sets the wall clock so much ahead, without a word to the engine; no time passes.
+    func setClock(ahead duration: Duration) {
+        self.jump.withLock { $0 += duration }
+    }
 
     /// Lets the time come at which a waiting job is tried again, or as much as is said if that is more.
     ///

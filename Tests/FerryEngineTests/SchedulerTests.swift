@@ -63,17 +63,26 @@ import Testing
         Case(testDescription: "a host over its limit", queued: "a1", running: ["a": 7], chosen: []),
     ])
     func `jobs are chosen`(_ item: Case) {
-        let jobs = item.queued.split(separator: " ").map { text in
+        let now = Timestamp(milliseconds: 0)
+        let heads = item.queued.split(separator: " ").map { text in
             // A minus sign stands for a negative priority.
-            Self.job(Substring(text.replacing("-", with: "+-")))
+            let job = Self.job(Substring(text.replacing("-", with: "+-")))
+            return QueuedHead(id: job.id, priority: job.priority, host: job.host)
         }
-        let chosen = Scheduler.choose(
-            jobs,
-            running: item.running,
-            perHost: { _ in item.perHost },
-            limit: item.limit
-        )
-        #expect(chosen.map(\.id.rawValue) == item.chosen)
+        var queue = ClaimQueue(perHost: { _ in item.perHost })
+        for (host, count) in item.running {
+            for number in 0..<count {
+                queue.begin(JobID(rawValue: Int64(100 + number)), host: host, at: now)
+            }
+        }
+        var view = queue.with(heads, at: now)
+        let wanted = view.claim(item.limit, at: now).map(\.id.rawValue)
+        #expect(wanted == item.chosen)
+        for (host, heads) in Dictionary(grouping: heads, by: \.host) {
+            queue.refill(host, heads.sorted(), isCut: false, at: now)
+        }
+        let chosen = queue.claim(item.limit, at: now).map(\.id.rawValue)
+        #expect(chosen == item.chosen)
     }
 
     struct Demotion: Sendable, CustomTestStringConvertible {

@@ -8,34 +8,25 @@ import Testing
 
 @testable import FerryEngine
 
-/// A machine whose network comes and goes, and that sleeps, as a test says.
+/// A machine whose network comes and goes as a test says.
 private final class TestMachine: Sendable {
-    private struct State {
-        var isConnected = true
-        var slept = Duration.zero
-    }
-    private let state = Mutex(State())
-    private let events = AsyncStream.makeStream(of: Machine.Event.self)
+    private let connected = Mutex(true)
+    private let changes = AsyncStream.makeStream(of: Void.self)
 
     var isConnected: Bool {
-        get { self.state.withLock { $0.isConnected } }
-        set { self.state.withLock { $0.isConnected = newValue } }
+        get { self.connected.withLock { $0 } }
+        set { self.connected.withLock { $0 = newValue } }
     }
 
-    func tell(_ event: Machine.Event) { self.events.continuation.yield(event) }
-
-    func sleep(for time: Duration) {
-        self.state.withLock { $0.slept += time }
-        self.tell(.clockChanged)
-    }
+    /// Tells that something was added.
+    func change() { self.changes.continuation.yield() }
 
     var machine: Machine {
         Machine(
             hasRoute: { _ in self.isConnected },
             hasNetwork: { self.isConnected },
             answersNames: { self.isConnected },
-            slept: { self.state.withLock { $0.slept } },
-            events: { self.events.stream }
+            networkChanges: { self.changes.stream }
         )
     }
 }
@@ -85,7 +76,7 @@ extension String {
             #expect(waiting.message == "no network: 0.0.0.0 cannot be reached")
             #expect(waiting.transientTries == 0 && waiting.forgivenAttempts == 1)
             machine.isConnected = true
-            machine.tell(.networkChanged)
+            machine.change()
             #expect(try await scope.next(id, .waiting, .failed, .completed).state == .completed)
             #expect(scope.now == start)
         }
@@ -145,18 +136,17 @@ extension String {
     }
 
     @Test func `what the machine's sleep has ended goes on, and no try is spent`() async throws {
-        let machine = TestMachine()
         let server = try ScriptedServer { request, number in
             let reply = Reply.object(Self.object, for: request)
             return number == 0 ? reply.with(.stall(after: 300_000)) : reply
         }
-        try await withEngine(machine: machine.machine) { scope in
+        try await withEngine { scope in
             let id = try await scope.add(server.url("file.bin")) {
                 $0.attempts = 1
                 $0.stallTimeout = .seconds(600)
             }
             try await scope.waitForBytes(300_000, of: id)
-            machine.sleep(for: .seconds(3_600))
+            try await scope.sleep(for: .seconds(3_600))
             let job = try await scope.next(id, .waiting, .failed, .completed)
             #expect(job.state == .completed)
             #expect(job.attempts == 2)

@@ -41,7 +41,7 @@ import Testing
 
     @Test(
         arguments: [
-            (Reader.Query.queuedHead, ["SEARCH job USING INDEX job_queued (host=?)"]),
+            (Reader.Query.queuedHeads, ["SEARCH job USING INDEX job_queued (host=?)"]),
             (Reader.Query.due, ["SEARCH job USING INDEX job_due (next_try<?)"]),
             (Reader.Query.nextDue, ["SEARCH job USING INDEX job_due (next_try>?)"]),
             (Reader.Query.running, ["SEARCH job USING INDEX job_live (state=?)"]),
@@ -102,9 +102,9 @@ import Testing
                 }
             }
             try await fill(1_000)
-            let few = try steps(Reader.Query.queuedHead, in: folder)
+            let few = try steps(Reader.Query.queuedHeads, in: folder)
             try await fill(99_000)
-            let many = try steps(Reader.Query.queuedHead, in: folder)
+            let many = try steps(Reader.Query.queuedHeads, in: folder)
             #expect(try await store.read { try $0.counts() }[.queued] == 100_000)
             #expect(try await store.read { try $0.queuedHosts() } == ["h0", "h1", "h2", "h3", "h4"])
             #expect(few.rows == 8)

@@ -110,6 +110,13 @@ void ferry_name_thread(const char *name);
 /* Overwrites the arguments of this process in the process list with the program's name. */
 void ferry_hide_arguments(void);
 
+/*
+ * A descriptor that becomes readable when the wall clock is set (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET); -1
+ * with errno. ferry_clock_rewatch makes it ready for the next time.
+ */
+int ferry_clock_watch(void);
+void ferry_clock_rewatch(int fd);
+
 #pragma clang assume_nonnull end
 
 #endif

@@ -20,18 +20,6 @@ int ferry_network_watch(void);
 int ferry_network_watch_read(int fd);
 
 /*
- * A descriptor that becomes readable when the wall clock was set, and when the machine has slept
- * (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET); -1 with errno where there is none.
- */
-int ferry_sleep_watch(void);
-
-/* Makes that descriptor wait for the next time. */
-void ferry_sleep_watch_read(int fd);
-
-/* How long the machine has slept since it booted, in nanoseconds: CLOCK_BOOTTIME less CLOCK_MONOTONIC. */
-int64_t ferry_slept_nanoseconds(void);
-
-/*
  * Whether packets to a numeric IPv4 or IPv6 address have a way out of the machine: 1 or 0, -1 where it cannot be
  * told. A route over an interface without a carrier is none.
  */

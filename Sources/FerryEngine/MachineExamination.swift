@@ -3,18 +3,25 @@ import FerryFiles
 import FerryStore
 import Glibc
 
-/// A failure that was looked into, and what follows for a wait.
-struct ExaminedFailure: Sendable {
-    var failure: TransferFailure
-    /// When to look again; nil leaves it to the decision.
-    var after: Duration?
-    /// Only an event ends the wait: the room on a disk is watched.
-    var isWatched = false
+/// How long a job waits for the machine.
+enum MachineWait: Sendable {
+    /// So long, then it looks again.
+    case after(Duration)
+    /// Until there is room on its disk, which is watched.
+    case room
 }
 
-extension AttemptLedger {
-    /// Looks into a failure: whether the machine has no network, and how much room a disk lacks.
-    func examine(_ failure: TransferFailure, of running: RunningJob) async -> ExaminedFailure {
+/// Looks into failures: whether the machine has no network, and how much room a disk lacks.
+struct MachineExamination: Sendable {
+    let services: TransferServices
+
+    /// Gives the end of an attempt with what was found out about it.
+    func examine(_ end: AttemptEnd, of running: RunningJob) async -> AttemptEnd {
+        guard case .failed(let failure) = end else { return end }
+        return .failed(await self.examine(failure, of: running))
+    }
+
+    private func examine(_ failure: TransferFailure, of running: RunningJob) async -> TransferFailure {
         let services = self.services
         if let lack = await services.waits.lack(
             behind: failure,
@@ -23,29 +30,25 @@ extension AttemptLedger {
         ) {
             let cause = TransferCause.network(lack)
             let message = RetryPlan.message(cause, host: failure.target?.host ?? running.host)
-            let after = services.waits.failed(running.host, at: services.time.monotonic())
-            return ExaminedFailure(failure: TransferFailure(cause, message: message), after: after)
+            var examined = TransferFailure(cause, message: message)
+            examined.wait = .after(services.waits.failed(running.host, at: services.time.monotonic()))
+            return examined
         }
-        guard case .local(ENOSPC, _) = failure.cause else {
-            guard case .local(EDQUOT, _) = failure.cause else {
-                services.waits.forget(running.id)
-                return ExaminedFailure(failure: failure)
-            }
-            return self.refused(failure, running)
+        var examined = failure
+        guard case .local(let code, _) = failure.cause, code == ENOSPC || code == EDQUOT else {
+            services.waits.forget(running.id)
+            return failure
         }
-        guard let room = try? await DiskRoom.of(running.id, services), !room.need.fits(room.space) else {
-            return self.refused(failure, running)
+        let room = code == ENOSPC ? try? await DiskRoom.of(running.id, services) : nil
+        if let room, !room.need.fits(room.space) {
+            services.waits.forget(running.id)
+            examined.message = room.need.message(room.space)
+            examined.wait = .room
+        } else {
+            // The kernel says that there is no room, and nothing else does: a quota, or others use it up.
+            examined.wait = .after(services.waits.refused(running.id, durable: running.durable))
         }
-        services.waits.forget(running.id)
-        var told = failure
-        told.message = room.need.message(room.space)
-        return ExaminedFailure(failure: told, isWatched: true)
-    }
-
-    /// The kernel says that there is no room, and nothing else does: a quota, or others use it up.
-    private func refused(_ failure: TransferFailure, _ running: RunningJob) -> ExaminedFailure {
-        let after = self.services.waits.refused(running.id, durable: running.durable)
-        return ExaminedFailure(failure: failure, after: after)
+        return examined
     }
 }
 

@@ -1,0 +1,125 @@
+import FerryCore
+import FerryStore
+import Testing
+
+@testable import FerryEngine
+
+/// Which hosts are looked at, and when; the order of jobs is ``SchedulerTests``' matter.
+@Suite struct ClaimQueueTests {
+    private static let start = Timestamp(milliseconds: 0)
+
+    private static func head(_ id: Int64, _ host: String, _ priority: Int = 0) -> QueuedHead {
+        QueuedHead(id: JobID(rawValue: id), priority: priority, host: host)
+    }
+
+    private static func queue(perHost: Int = 6, _ hosts: [String: ClosedRange<Int64>]) -> ClaimQueue {
+        var queue = ClaimQueue(perHost: { _ in perHost }, random: { 0.5 })
+        for (host, ids) in hosts {
+            queue.refill(host, ids.map { Self.head($0, host) }, isCut: false, at: Self.start)
+        }
+        return queue
+    }
+
+    private static func claim(_ queue: inout ClaimQueue, _ count: Int, at seconds: Int = 0) -> [Int64] {
+        queue.claim(count, at: Self.start + .seconds(seconds)).map(\.id.rawValue)
+    }
+
+    @Test func `a paused host is passed over until its time has come`() {
+        var queue = Self.queue(["a": 1...9, "b": 10...19])
+        let claims = Self.claim(&queue, 2)
+        #expect(claims == [1, 10])
+        let isPaused = queue.end(JobID(rawValue: 1), host: "a", .pause(.seconds(60)), at: Self.start)
+        let pauseEnd = queue.nextOpening
+        let others = Self.claim(&queue, 3, at: 59)
+        let first = Self.claim(&queue, 3, at: 60)
+        let whileProbed = queue.nextOpening
+        let isOver = queue.answered(JobID(rawValue: 2), host: "a", at: Self.start + .seconds(60))
+        let next = queue.nextOpening
+        let second = Self.claim(&queue, 3, at: 61)
+        #expect(isPaused && isOver)
+        #expect(pauseEnd == Self.start + .seconds(60))
+        #expect(others == [11, 12, 13] && first == [2, 14, 15] && second == [3])
+        #expect(whileProbed == nil, "one job is on its way to see")
+        #expect(next == Self.start + .milliseconds(60_500))
+    }
+
+    @Test func `jobs that are held are passed over, and not lost`() {
+        var queue = Self.queue(["a": 1...3])
+        let claims = queue.claim(2, at: Self.start) { $0.rawValue != 2 }
+        #expect(claims.map(\.id.rawValue) == [2])
+        let free = Self.claim(&queue, 5)
+        #expect(free == [1, 3])
+    }
+
+    @Test func `a host's queue is read again when its known jobs have run out`() {
+        var queue = ClaimQueue(perHost: { _ in 6 })
+        queue.refill("a", [Self.head(1, "a"), Self.head(2, "a")], isCut: true, at: Self.start)
+        let first = Self.claim(&queue, 1)
+        #expect(first == [1])
+        #expect(queue.wanting.isEmpty)
+        let second = Self.claim(&queue, 1)
+        #expect(second == [2])
+        #expect(queue.wanting == ["a"])
+        queue.isRead("a")
+        // What was claimed may not be committed yet, and is read once more.
+        queue.refill("a", [Self.head(2, "a"), Self.head(3, "a")], isCut: false, at: Self.start)
+        let rest = Self.claim(&queue, 5)
+        #expect(rest == [3])
+        #expect(queue.wanting.isEmpty)
+    }
+
+    @Test func `hosts that only fail get a quarter of the places`() {
+        var hosts: [String: ClosedRange<Int64>] = ["z": 1_000...1_099]
+        for number in 0..<20 { hosts["dead\(number)"] = Int64(number * 10 + 1)...Int64(number * 10 + 9) }
+        var queue = Self.queue(perHost: 20, hosts)
+        for id in Self.claim(&queue, 20) {
+            queue.end(JobID(rawValue: id), host: "dead\((id - 1) / 10)", .unreachable, at: Self.start)
+        }
+        let claims = queue.claim(16, at: Self.start)
+        #expect(claims.count { $0.host.hasPrefix("dead") } == 4)
+        #expect(claims.count { $0.host == "z" } == 12)
+        let more = queue.claim(4, at: Self.start)
+        #expect(more.count { $0.host == "z" } == 3, "five of twenty places are a quarter")
+    }
+
+    @Test func `a limit that changes holds for the next claim`() {
+        var queue = Self.queue(perHost: 1, ["a": 1...9])
+        let one = Self.claim(&queue, 9)
+        #expect(one == [1])
+        queue.set(perHost: { _ in 3 }, at: Self.start)
+        let two = Self.claim(&queue, 9)
+        #expect(two == [2, 3])
+        queue.set(perHost: { _ in 1 }, at: Self.start)
+        queue.end(JobID(rawValue: 1), host: "a", .answered, at: Self.start)
+        let none = Self.claim(&queue, 9)
+        #expect(none == [])
+    }
+
+    @Test func `many hosts are served in turn, and memory is given back`() {
+        var hosts: [String: ClosedRange<Int64>] = [:]
+        for number in 0..<500 { hosts["h\(number)"] = Int64(number * 10)...Int64(number * 10 + 9) }
+        var queue = Self.queue(hosts)
+        var claimed: Set<Int64> = []
+        while true {
+            let claims = queue.claim(16, at: Self.start)
+            guard !claims.isEmpty else { break }
+            for claim in claims {
+                #expect(claimed.insert(claim.id.rawValue).inserted)
+                _ = queue.answered(claim.id, host: claim.host, at: Self.start)
+                queue.end(claim.id, host: claim.host, .answered, at: Self.start)
+            }
+        }
+        #expect(claimed.count == 5_000)
+        #expect(queue.hostCount == 0)
+    }
+
+    @Test func `a heap gives the least first`() {
+        var heap = Heap<Int>()
+        var random = SystemRandomNumberGenerator()
+        let numbers = (0..<1_000).map { _ in Int.random(in: 0..<500, using: &random) }
+        for number in numbers { heap.insert(number) }
+        var sorted: [Int] = []
+        while let number = heap.removeFirst() { sorted.append(number) }
+        #expect(sorted == numbers.sorted())
+    }
+}
