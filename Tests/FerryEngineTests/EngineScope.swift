@@ -117,9 +117,14 @@ final class EngineScope: Sendable {
 
     /// Lets the time come at which full disks are looked at.
     func passLook() async throws {
+        await self.waitForLook()
+        self.clock.advance(by: DiskPlan.interval)
+    }
+
+    /// Waits until full disks have been looked at, and will be again.
+    func waitForLook() async {
         let end = self.clock.now.advanced(by: DiskPlan.interval)
         while !self.clock.wakeTimes.contains(end) { await Task.yield() }
-        self.clock.advance(by: DiskPlan.interval)
     }
 
     // MARK: Jobs

@@ -266,12 +266,14 @@ extension String {
             let requests = server.requests.count
             disks.free.withLock { $0 = 200_000 }
             for _ in 0..<3 { try await scope.passLook() }
-            while try await scope.job(id).message?.contains("195.3 KiB free") != true { await Task.yield() }
+            await scope.waitForLook()
+            #expect(try await scope.job(id).message?.contains("195.3 KiB free") == true)
             #expect(server.requests.count == requests)
             // There is room for one of them.
             disks.free.withLock { $0 = 1_500_000 }
             try await scope.passLook()
             #expect(try await scope.next(id, .waiting, .completed, .failed).state == .completed)
+            await scope.waitForLook()
             #expect(try await scope.job(second).state == .waiting)
             disks.free.withLock { $0 = 2_500_000 }
             try await scope.passLook()
