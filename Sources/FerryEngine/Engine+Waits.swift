@@ -82,42 +82,16 @@ extension Engine {
         await self.endWait(of: chosen.map(\.id))
     }
 
-    /// Of the jobs whose time has come, lets those wait on that need not look at the network, since another one of
-    /// their host does.
-    func postponeLooks() async {
+    /// Which of the jobs whose time has come need not look at the network, since another one of their host does.
+    func networkLooks() -> NetworkLooks {
         self.noticeSleep()
-        let time = self.services.time
-        let (now, monotonic) = (time.now(), time.monotonic())
-        guard
-            let due = try? await self.services.store.read({
-                try $0.dueJobs(before: now, limit: Self.lookBatch)
-            })
-        else { return }  // those that are due look, which costs time and nothing else
-        var later: [JobID: Duration] = [:]
-        for job in due where job.waitReason == .network && self.isWanted(job.id) {
-            later[job.id] = self.services.waits.look(at: job.host, monotonic)
-        }
-        guard !later.isEmpty else { return }
-        let changes = try? await self.services.store.write { [later] transaction in
-            try later.sorted { $0.key < $1.key }.compactMap { id, wait -> JobChange? in
-                guard var job = try transaction.job(id), job.waitReason == .network else { return nil }
-                job.nextTry = now + wait
-                try transaction.save(job)
-                let event = try transaction.append(
-                    event: JobState.waiting.rawValue,
-                    job: id,
-                    state: .waiting,
-                    reason: WaitReason.network.rawValue,
-                    message: job.message,
-                    at: now
-                )
-                return JobChange(event: event, job: job, remote: nil)
-            }
-        }
-        self.observer(changes ?? [])
+        return NetworkLooks(
+            waits: self.services.waits,
+            now: self.services.time.monotonic(),
+            wanted: self.runsAll
+                ? nil : self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
+        )
     }
-
-    private static let lookBatch = 1_000
 
     // MARK: Disk
 
@@ -202,5 +176,40 @@ extension Engine {
             if job.state == .waiting, job.waitReason == .disk, job.nextTry == nil { self.watchDisks() }
             if job.state.isEnded { self.services.waits.forget(job.id) }
         }
+    }
+}
+
+/// Decides which of the jobs that wait for the network look at it when their time has come.
+struct NetworkLooks: Sendable {
+    let waits: WaitBook
+    let now: Duration
+    /// The jobs that are run; nil is all. Others look at nothing, so nobody waits for their look.
+    let wanted: Set<JobID>?
+
+    /// How much longer a job waits; nil if its wait is over.
+    func wait(of job: JobRecord) -> Duration? {
+        guard job.waitReason == .network, self.wanted?.contains(job.id) ?? true else { return nil }
+        return self.waits.look(at: job.host, self.now)
+    }
+
+    /// Lets a job wait for so much longer.
+    static func postpone(
+        _ job: JobRecord,
+        by wait: Duration,
+        in transaction: Transaction,
+        at now: Timestamp
+    ) throws -> JobChange {
+        var job = job
+        job.nextTry = now + wait
+        try transaction.save(job)
+        let event = try transaction.append(
+            event: JobState.waiting.rawValue,
+            job: job.id,
+            state: .waiting,
+            reason: WaitReason.network.rawValue,
+            message: job.message,
+            at: now
+        )
+        return JobChange(event: event, job: job, remote: nil)
     }
 }

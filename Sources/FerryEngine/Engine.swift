@@ -503,13 +503,17 @@ public actor Engine {
     func wakeDueJobs() async {
         self.wakeAt = nil
         await self.followClock()
-        await self.postponeLooks()
+        let looks = self.networkLooks()
         let now = self.services.time.now()
         do {
             try await self.passDeadlines(at: now)
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
+                    if let wait = looks.wait(of: job) {
+                        changes.append(try NetworkLooks.postpone(job, by: wait, in: transaction, at: now))
+                        continue
+                    }
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
                         if [.schedule, .network, .disk].contains(job.waitReason) { row.progressAt = now }
