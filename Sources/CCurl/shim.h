@@ -17,6 +17,9 @@ typedef size_t (*ferry_curl_data_callback)(
 
 typedef int (*ferry_curl_seek_callback)(void *_Nullable context, curl_off_t offset, int origin);
 
+typedef curl_socket_t (*ferry_curl_opensocket_callback)(
+    void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address);
+
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -51,6 +54,11 @@ static inline CURLcode ferry_curl_set_seek_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
+static inline CURLcode ferry_curl_set_opensocket_callback(
+    CURL *handle, CURLoption option, ferry_curl_opensocket_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
 static inline CURLMcode ferry_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
@@ -61,6 +69,17 @@ static inline CURLcode ferry_curl_get_long(CURL *handle, CURLINFO info, long *va
 
 static inline CURLcode ferry_curl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
     return curl_easy_getinfo(handle, info, value);
+}
+
+/* The socket of the connection that the handle uses, -1 for none. */
+static inline curl_socket_t ferry_curl_active_socket(CURL *handle) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : CURL_SOCKET_BAD;
+}
+
+/* The address as curl_sockaddr has it: its declared member is shorter than what is there. */
+static inline const struct sockaddr *ferry_curl_address(const struct curl_sockaddr *address) {
+    return &address->addr;
 }
 
 /* The string belongs to the handle. */

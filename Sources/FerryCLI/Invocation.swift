@@ -284,6 +284,8 @@ struct TransferOrder: Sendable {
                 )
             )
         }
+        let stallTimeout = arguments.value(.stallTimeout).flatMap { DurationText.parse($0) }
+        for index in requests.indices { requests[index].stallTimeout = stallTimeout }
         let deadline = OptionValue.milliseconds(arguments.value(.deadline))
         for index in requests.indices { requests[index].deadlineMs = deadline }
         let schedule = try ScheduleOptions(arguments, in: surroundings)

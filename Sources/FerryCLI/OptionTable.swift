@@ -1,6 +1,6 @@
 /// An option's identity; what code asks for.
 enum OptionID: String, CaseIterable, Sendable {
-    case output, directory, ifExists, header, allowHTTP, caFile, attempts, deadline
+    case output, directory, ifExists, header, allowHTTP, caFile, attempts, deadline, stallTimeout
     case redact, resumeData, repair, startOver
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
     case window, after, renew
@@ -208,6 +208,19 @@ enum OptionTable {
                 "Give up when the job is not done DURATION after it was added, or with ferry set from now on; 0 "
                 + "means no limit. A paused job does not run out; if its time has passed meanwhile, ferry resume "
                 + "gives it all of it again, as ferry retry does."
+        ),
+        CommandOption(
+            .stallTimeout,
+            "stall-timeout",
+            value: "DURATION",
+            kind: .duration,
+            key: "stall_timeout",
+            aria2: "timeout",
+            commands: Self.transfers,
+            help:
+                "Try again if not a byte comes or goes for DURATION, or fewer than 10 a second for five times as "
+                + "long; 60s if it is not given, 0 means no limit. The answer to an upload may take five times as "
+                + "long."
         ),
         CommandOption(
             .checksum,

@@ -33,7 +33,8 @@ extension HostSign {
             self = isLost && !hasAnswered ? .unreachable : .nothing
         case .shortBody, .badResponse, .webPage, .changed, .tooLarge, .checksum, .tlsTruncated, .local,
             .exists,
-            .policy, .redirect, .busy, .hostPaused, .refused:
+            .policy, .redirect, .busy, .hostPaused, .refused, .network:
+            // For lack of a network nothing was heard of any host.
             self = .nothing
         }
     }

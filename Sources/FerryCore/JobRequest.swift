@@ -96,6 +96,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var after: [JobID]?
     /// `--renew`: the program that knows a new URL when the link has expired, absolute.
     public var renew: String?
+    /// `--stall-timeout`, in milliseconds: how long silence may last; 0 = for ever; nil = the default.
+    public var stallTimeoutMilliseconds: Int64?
     /// What an upload sends; nil for downloads.
     public var upload: UploadOrder?
     /// `--deadline`, in milliseconds from when the job is added; 0 or nil = none.
@@ -146,5 +148,18 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.remoteTime = remoteTime
         self.notBefore = notBefore
         self.upload = upload
+    }
+}
+
+extension JobRequest {
+    /// `--stall-timeout`; nil is the default.
+    public var stallTimeout: Duration? {
+        get { self.stallTimeoutMilliseconds.map { .milliseconds($0) } }
+        set {
+            self.stallTimeoutMilliseconds = newValue.map { time in
+                let (seconds, attoseconds) = time.components
+                return seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+            }
+        }
     }
 }

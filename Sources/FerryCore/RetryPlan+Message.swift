@@ -23,6 +23,9 @@ extension RetryPlan {
             case .tooLarge: "the file on \(host) is larger than the size limit"
             case .tlsTruncated: "\(host) ended TLS without saying that the file was whole"
             case .local(let errno, let path): "\(path): \(self.local(errno))"
+            case .network(.network): "no network: \(host) cannot be reached"
+            case .network(.route): "no route to \(host)"
+            case .network(.nameService): "no name service: the name \(host) cannot be looked up"
             case .exists(let path): "\(path) exists already"
             case .policy(let what), .busy(let what), .refused(_, let what, _): what
             }

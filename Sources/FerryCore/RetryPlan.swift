@@ -21,6 +21,7 @@ public enum RetryPlan {
         case .tooLarge: .fail(.tooLarge, advice: nil)
         case .checksum: .fail(.checksum, advice: nil)
         case .local(let errno, _): self.classify(errno: errno)
+        case .network: .wait(.network)
         case .exists: .fail(.exists, advice: nil)
         case .policy: .fail(.policy, advice: nil)
         case .busy: .retry(.transient, reason: .gaveUp)
@@ -31,10 +32,11 @@ public enum RetryPlan {
 
     /// Decides what becomes of the job, and counts.
     ///
-    /// A pause that the server asks for (429, 503 and 413 with `Retry-After`) and a full disk spend no try:
+    /// A pause that the server asks for (429, 503 and 413 with `Retry-After`), a full disk and the lack of a
+    /// network spend no try:
     /// `attempts` comes back unchanged, since it counts tries begun, and `forgivenAttempts` is raised by one,
     /// so that this try does not count against the policy's limit. The no-progress limit holds for such
-    /// pauses too, but not for the disk.
+    /// pauses too, but not for disk and network.
     ///
     /// - Parameters:
     ///   - cause: Why the transfer ended.
@@ -58,7 +60,8 @@ public enum RetryPlan {
             return (.fail(reason, advice: advice), state)
         case .wait(let reason):
             state.forgivenAttempts += 1
-            return (.wait(reason, after: self.diskInterval), state)
+            let interval = reason == .network ? NetworkOutages.shortest : self.diskInterval
+            return (.wait(reason, after: interval), state)
         case .retry(.hostPause, _):
             state.forgivenAttempts += 1
             if stalled { return (gaveUp, state) }

@@ -46,7 +46,7 @@ public struct RetryState: Hashable, Sendable {
     /// When bytes last became durable; else when the job was created.
     public var progressAt: Timestamp
     /// Those of ``attempts`` that are none for the policy's limit: ended by a pause that the server asked
-    /// for, by a full disk, or with the service.
+    /// for, by a full disk, for lack of a network, or with the service.
     public var forgivenAttempts: Int
 
     /// Makes a state.
@@ -83,6 +83,8 @@ public enum TransferCause: Hashable, Sendable {
     case changed
     /// Over the size limit.
     case tooLarge
+    /// This machine has no network, no route to the host, or no name service.
+    case network(NetworkLack)
     /// A digest did not match, and fetching anew did not help; its name.
     case checksum(String)
     /// TLS ended without close_notify, and nothing told the length.

@@ -106,8 +106,14 @@ struct AttemptLedger: Sendable {
                 }
             case .wait(let reason, after: let delay):
                 let time = now + delay
+                let until: Timestamp? =
+                    switch failure.wait {
+                    case .after(let wait): now + wait
+                    case .room: nil
+                    case nil: reason == .host ? self.budget.earliest(time) : time
+                    }
                 result = try JobLedger.apply(
-                    .mustWait(reason, until: reason == .host ? self.budget.earliest(time) : time),
+                    .mustWait(reason, until: until),
                     to: job.id,
                     in: transaction,
                     at: now

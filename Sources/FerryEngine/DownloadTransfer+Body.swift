@@ -96,7 +96,7 @@ extension DownloadTransfer {
         case nil: break
         }
         try self.running.checkStop()
-        guard end.code == 0 else { throw self.failure(end) }
+        guard end.code == 0 else { throw end.failure(of: answer.address) }
         let taken = sink.takenEnd
         if let expected = plan.expected, taken != expected { throw TransferFailure(.shortBody) }
         return BodyEnd(partial: partial, digests: await hasher?.finish() ?? [:])

@@ -326,8 +326,9 @@ struct DownloadTransfer: Sendable {
                 self.log(address, head: nil)
                 self.running.amendLastHop(error)
                 try self.running.checkStop()
-                throw self.failure(error)
+                throw error.failure(of: address)
             }
+            self.services.waits.answered(by: self.running.host)
             self.log(address, head: head)
             let verdict = ResumePlan.judge(
                 head,
@@ -368,6 +369,7 @@ struct DownloadTransfer: Sendable {
         request.decodes = self.request.compressed
         let configuration = self.services.configuration
         request.tlsMinimum = configuration.tlsMinimum
+        request.stallTimeout = self.request.stallTimeout ?? request.stallTimeout
         request.http2 = configuration.allowsHTTP2(address.origin.hostAndPort)
         // With many transfers each gets less: their buffers are all the memory that grows with their number.
         if configuration.running > 64 { request.bufferBytes = 32 * 1_024 }
@@ -425,12 +427,6 @@ struct DownloadTransfer: Sendable {
         let text = type.hasPrefix("text/plain") ? first : body
         guard let line = KeptAnswer.words(answer.head, Array(text.utf8)) else { return nil }
         return RetryPlan.message(cause, host: self.running.host) + ": " + line
-    }
-
-    /// The failure that an end without a complete message stands for.
-    func failure(_ end: ExchangeEnd) -> TransferFailure {
-        let isAlert = end.code == 35 && end.detail.lowercased().contains("alert")
-        return TransferFailure(.transport(code: end.code, detail: end.detail, handshakeAlert: isAlert))
     }
 
     /// Lets a short body that nobody wants pass, so that its connection can be used again.

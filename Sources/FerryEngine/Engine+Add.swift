@@ -277,6 +277,7 @@ extension Engine {
         if new.ifExists != old.ifExists { names.append("--if-exists") }
         if new.caFile != old.caFile { names.append("--cacert") }
         if new.attempts != old.attempts { names.append("--attempts") }
+        if new.stallTimeout != old.stallTimeout { names.append("--stall-timeout") }
         if new.deadlineMs != old.deadlineMs { names.append("--deadline") }
         if new.allowHTTP != old.allowHTTP { names.append("--allow-http") }
         if new.checksum != old.checksum { names.append("--checksum") }

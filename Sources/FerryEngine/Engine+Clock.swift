@@ -10,6 +10,7 @@ extension Engine {
     /// What is stored as a time and meant as a span is moved along: while the service lives, waits last as long as
     /// they were to, whatever the clock shows. A time that a person named is not moved, and counts by the new clock.
     public func clockMayHaveBeenSet() async {
+        self.noticeSleep()
         guard await self.followClock() else { return }
         await self.wakeDueJobs()
     }

@@ -49,7 +49,7 @@ extension Engine {
                     return change
                 }
             }
-            self.observer(changes)
+            self.tell(changes)
         } catch {
             for id in due { self.deadlines.set(id, now) }
             throw error

@@ -75,6 +75,8 @@ public actor Engine {
     var tidier: Task<Void, Never>?
     /// Programs that are asked for new links; see ``renewLinks()``.
     var renewals: [JobID: Task<Void, Never>] = [:]
+    /// See `Engine+Waits.swift`.
+    var waits = Waits()
     private var isScheduling = false
     private var scheduleAgain = false
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
@@ -89,6 +91,7 @@ public actor Engine {
         configuration: EngineConfiguration,
         mode: Mode,
         time: EngineTime = .real,
+        machine: Machine = .real,
         calls: FileCalls = .real,
         crashPoint: String? = nil,
         boardPath: String? = nil,
@@ -107,7 +110,8 @@ public actor Engine {
             disk: BlockingPool(label: "ferry.disk", width: 4),
             board: nil,
             crash: CrashPoints(crashPoint),
-            spool: spool
+            spool: spool,
+            machine: machine
         )
         let live = self.services.live
         self.queue = ClaimQueue(perHost: Self.perHost(live.value))
@@ -147,7 +151,8 @@ public actor Engine {
         self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
         self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
-        self.observer(changes)
+        self.tell(changes)
+        await self.beginWaits()
         await self.wakeDueJobs()
         await self.schedule()
         await self.renewLinks()
@@ -171,6 +176,7 @@ public actor Engine {
         self.waker?.cancel()
         self.tidier?.cancel()
         self.clockWatch = nil
+        self.endWaits()
         for job in self.running.values { job.requestStop(.interrupted) }
         await self.stopRenewals { _ in true }
         while !self.running.isEmpty {
@@ -475,6 +481,7 @@ public actor Engine {
     /// forgotten because the disk was full for a while.
     private func finish(_ running: RunningJob, _ end: AttemptEnd) async {
         await self.followClock()
+        let end = await MachineExamination(services: self.services).examine(end, of: running)
         let budget = self.judge(end, of: running)
         var changes: [JobChange]?
         while changes == nil {
@@ -490,6 +497,7 @@ public actor Engine {
         if let changes {
             self.tell(changes)
             self.passOn(changes, of: running)
+            self.noticeWaits(changes)
         }
         self.leave(running.id)
         if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
@@ -537,18 +545,22 @@ public actor Engine {
     func wakeDueJobs() async {
         self.wakeAt = nil
         await self.followClock()
+        let looks = self.networkLooks()
         let now = self.services.time.now()
         do {
             try await self.passDeadlines(at: now)
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
+                    if let wait = looks.wait(of: job) {
+                        changes.append(try NetworkLooks.postpone(job, by: wait, in: transaction, at: now))
+                        continue
+                    }
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
-                        guard job.waitReason == .schedule else { return }
-                        row.progressAt = now
+                        if [.schedule, .network, .disk].contains(job.waitReason) { row.progressAt = now }
                         // Its time has come once, whatever the clock says later.
-                        if row.notBefore == job.nextTry { row.notBefore = nil }
+                        if job.waitReason == .schedule, row.notBefore == job.nextTry { row.notBefore = nil }
                     }
                     if case .moved(let change) = result { changes.append(change) }
                 }

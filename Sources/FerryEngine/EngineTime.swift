@@ -48,3 +48,8 @@ public struct EngineTime: Sendable {
         return time
     }
 }
+
+extension EngineTime {
+    /// How long the machine has slept since it booted (clock_gettime(2)).
+    var slept: Duration { self.boottime() - self.monotonic() }
+}

@@ -26,6 +26,10 @@ struct TransferServices: Sendable {
     let crash: CrashPoints
     /// The folder for bodies that are kept until their job is final; nil if there is none.
     var spool: String?
+    /// What the machine's network looks like.
+    var machine = Machine.real
+    /// What waits for network and disk, as far as it is no job's own.
+    let waits = WaitBook()
     /// Until when a stop may wait for syncs.
     let stopBudget = StopBudget()
     /// The hosts that are left alone for now.
@@ -58,6 +62,10 @@ struct TransferFailure: Error, Sendable {
     let cause: TransferCause
     /// A more telling sentence than the one that follows from the cause.
     var message: String?
+    /// Where the request went, if it is the connection that failed.
+    var target: FailedTarget?
+    /// How long to wait, if it was the machine.
+    var wait: MachineWait?
 
     init(_ cause: TransferCause, message: String? = nil) {
         self.cause = cause

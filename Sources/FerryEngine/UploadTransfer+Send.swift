@@ -143,7 +143,10 @@ extension UploadTransfer {
         let (head, end, after) = try await withThrowingTaskGroup(of: Work.self) { group in
             group.addTask { try await self.watch(signals, exchange, source, outgoing, before) }
             let head = try? await exchange.head()
-            if head != nil { exchange.receive(into: sink) }
+            if head != nil {
+                self.services.waits.answered(by: self.running.host)
+                exchange.receive(into: sink)
+            }
             let end = await exchange.end()
             signal.finish()
             return (head, end, try await group.next() ?? before)
@@ -171,7 +174,7 @@ extension UploadTransfer {
             let elapsed = self.services.time.monotonic() - started
             return self.sent(outgoing, head, sink, sentAll: end.sentBytes >= length, elapsed: elapsed)
         }
-        guard work.memory.isSent, work.memory.url == nil else { throw self.failure(end) }
+        guard work.memory.isSent, work.memory.url == nil else { throw end.failure(of: outgoing.address) }
         work.memory.isSent = false
         try await self.commit(&work)
         throw TransferFailure(UploadVerdict.unanswered(host: outgoing.address.origin.host))
@@ -260,6 +263,7 @@ extension UploadTransfer {
             + [ResponseHead.Field(name: "Accept-Encoding", value: "identity")]
         var request = HTTPRequest(url: outgoing.address.url, method: outgoing.method, fields: fields)
         request.caFile = self.request.caFile
+        request.stallTimeout = self.request.stallTimeout ?? request.stallTimeout
         request.tlsMinimum = self.services.configuration.tlsMinimum
         let proxy = self.request.proxy
         request.proxy = (outgoing.address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
@@ -287,12 +291,6 @@ extension UploadTransfer {
             )
         )
         self.running.amendLastHop(end)
-    }
-
-    /// The failure that an end without an answer stands for.
-    private func failure(_ end: ExchangeEnd) -> TransferFailure {
-        let isAlert = end.code == 35 && end.detail.lowercased().contains("alert")
-        return TransferFailure(.transport(code: end.code, detail: end.detail, handshakeAlert: isAlert))
     }
 }
 

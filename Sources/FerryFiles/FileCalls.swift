@@ -1,4 +1,5 @@
 import CFerryLinux
+public import FerryCore
 import Glibc
 
 /// The system calls that a transfer's data go through, as closures, so that tests can let the k-th one fail.
@@ -27,6 +28,8 @@ public struct FileCalls: Sendable {
     public var allowedFolders: AllowedFolders?
     /// copy_file_range(2): from a descriptor at an offset to a descriptor at an offset, so many bytes.
     public var copyRange: @Sendable (Int32, Int64, Int32, Int64, Int) -> Int
+    /// What is free where a file is or is to be (statvfs(3)); nil where nobody can tell.
+    public var freeSpace: @Sendable (String) -> FreeSpace? = { FreeSpace.find($0) }
 
     /// The kernel's own.
     public static let real = FileCalls(

@@ -45,6 +45,14 @@ public struct ExchangeEnd: Sendable, Error {
     public var total: Duration
     /// Fields that came after the body.
     public var trailers: [ResponseHead.Field]
+    /// How far it had come.
+    public var phase = ExchangePhase.resolving
+    /// Why it was ended as stalled, with code 28; nil if it was not.
+    public var stall: StallWatch.Stall?
+    /// The machine had slept while it ran, and no byte has come since.
+    public var wasAsleep = false
+    /// The numeric addresses that a connection was tried to; none where an open one was used.
+    public var tried: [String] = []
 
     init(code: Int32, detail: String) {
         self.code = code

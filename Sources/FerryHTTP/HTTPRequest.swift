@@ -32,7 +32,8 @@ public struct HTTPRequest: Sendable {
     public var bufferBytes: Int
     /// Limit for resolving, connecting and the TLS handshake together.
     public var connectTimeout: Duration
-    /// Without a byte for this long the exchange ends with code 28, in any phase after connecting.
+    /// Without a byte for this long the exchange ends with code 28, in any phase, and after five times as long at
+    /// less than 10 bytes a second (see `StallWatch`); zero is no limit.
     public var stallTimeout: Duration
 
     /// What is sent; nil for no body.

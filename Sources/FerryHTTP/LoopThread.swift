@@ -14,6 +14,7 @@ final class LoopThread: Sendable {
         case accept(UInt64, any BodySink)
         case resume(UInt64)
         case cancel(UInt64)
+        case wokeUp
         case run(@Sendable () -> Void)
     }
 
@@ -88,6 +89,11 @@ final class LoopThread: Sendable {
         self.post(.run(body))
     }
 
+    /// Says that the machine has slept: see ``NetworkLoop/wokeUp()``.
+    func wokeUp() {
+        _ = self.post(.wokeUp)  // a loop that is gone has nothing to drop
+    }
+
     /// Exchanges that are under way.
     var exchangeCount: Int { self.count.load(ordering: .relaxed) }
 
@@ -134,6 +140,13 @@ private final class LoopWorker {
     private var transfers: [UInt64: LoopTransfer] = [:]
     private var identifiers: [OpaquePointer: UInt64] = [:]
     private var idleHandles: [OpaquePointer] = []
+    /// When the machine woke from its last sleep.
+    private var wokeAt: Duration?
+    private var lookedAt = Duration.zero
+
+    /// Longer ago no connection that is open still is from before: libcurl drops those that were idle for 118 seconds
+    /// (CURLOPT_MAXAGE_CONN(3)).
+    private static let wakeMatters = Duration.seconds(120)
 
     init(multi: OpaquePointer, userAgent: String) {
         self.multi = multi
@@ -155,6 +168,12 @@ private final class LoopWorker {
             self.unpause(id)
         case .cancel(let id):
             self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
+        case .wokeUp:
+            self.wokeAt = Self.now
+            for transfer in self.transfers.values {
+                _ = transfer.look(at: Self.now)  // what came before is no sign of life
+                transfer.watch.slept(at: Self.now)
+            }
         case .run(let body):
             body()
         }
@@ -181,8 +200,32 @@ private final class LoopWorker {
             )
         }
         if !finished.isEmpty { return }
+        let wait = self.endStalled()
         // libcurl's own timers shorten the wait; without transfers only a wake-up matters.
-        _ = curl_multi_poll(self.multi, nil, 0, self.transfers.isEmpty ? 3_600_000 : 1_000, nil)
+        _ = curl_multi_poll(self.multi, nil, 0, self.transfers.isEmpty ? 3_600_000 : Int32(wait), nil)
+    }
+
+    /// Ends what has stalled; gives the milliseconds until the next look.
+    private func endStalled() -> Int {
+        var interval = Duration.seconds(1)
+        for transfer in self.transfers.values { interval = min(interval, transfer.watch.interval) }
+        let now = Self.now
+        let next = self.lookedAt + interval
+        guard now >= next else { return max(1, (next - now).wholeMilliseconds) }
+        self.lookedAt = now
+        for (id, transfer) in self.transfers {
+            guard let stall = transfer.look(at: now) else { continue }
+            transfer.stall = stall
+            self.finish(id, code: Int32(CURLE_OPERATION_TIMEDOUT.rawValue), detail: stall.text)
+        }
+        return interval.wholeMilliseconds
+    }
+
+    /// A clock that only goes forward.
+    private static var now: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)  // it cannot fail for this clock
+        return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
     }
 
     func endAll() {
@@ -198,8 +241,13 @@ private final class LoopWorker {
             self.refuse(exchange, code: CURLE_OUT_OF_MEMORY)
             return
         }
-        let transfer = LoopTransfer(exchange: exchange, easy: easy)
-        var code = transfer.configure(userAgent: self.userAgent)
+        let now = Self.now
+        let awake = self.wokeAt.map { now - $0 }
+        let transfer = LoopTransfer(exchange: exchange, easy: easy, now: now)
+        var code = transfer.configure(
+            userAgent: self.userAgent,
+            awake: awake.flatMap { $0 < Self.wakeMatters ? $0 : nil }
+        )
         if code == CURLE_OK, curl_multi_add_handle(self.multi, easy) != CURLM_OK {
             code = CURLE_FAILED_INIT
         }

@@ -7,9 +7,20 @@ final class LoopTransfer {
     let exchange: Exchange
     let easy: OpaquePointer
     var sink: (any BodySink)?
+    /// Looks for stalls.
+    var watch: StallWatch
+    /// Why the loop ended it as stalled.
+    var stall: StallWatch.Stall?
     private var parser = HeadParser()
+    private(set) var hasHead = false
+    /// Bytes of heads and trailers that have come.
+    private(set) var headBytes: Int64 = 0
+    /// The addresses that a connection was tried to.
+    var tried: [String] = []
+    /// The sockets that were made for that.
+    var sockets: [Int32] = []
     private var bodyBytes: Int64 = 0
-    private var isPaused = false
+    private(set) var isPaused = false
     private var hasLargeHead = false
     /// How much of the request's body libcurl has taken; back at 0 when it has to send it again.
     private var position: Int64 = 0
@@ -18,9 +29,10 @@ final class LoopTransfer {
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private let errorBuffer: UnsafeMutablePointer<CChar>
 
-    init(exchange: Exchange, easy: OpaquePointer) {
+    init(exchange: Exchange, easy: OpaquePointer, now: Duration) {
         self.exchange = exchange
         self.easy = easy
+        self.watch = StallWatch(limit: exchange.request.stallTimeout, now: now)
         self.errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
         self.errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
@@ -37,7 +49,9 @@ final class LoopTransfer {
     }
 
     /// Sets every option of the request.
-    func configure(userAgent: String) -> CURLcode {
+    ///
+    /// `awake` is the time since the machine slept last, nil if that does not matter any more.
+    func configure(userAgent: String, awake: Duration? = nil) -> CURLcode {
         let request = self.exchange.request
         for field in request.fields {
             // "Name;" is libcurl's way to send a field with an empty value (CURLOPT_HTTPHEADER(3)).
@@ -52,7 +66,8 @@ final class LoopTransfer {
             self.fieldList = list
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
-        var codes = Self.numbers(request).map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
+        let numbers = Self.numbers(request) + (awake.map { Self.reuse(awake: $0) } ?? [])
+        var codes = numbers.map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
         codes += Self.texts(request, userAgent: userAgent).map {
             ferry_curl_set_string(self.easy, $0.0, $0.1)
         }
@@ -62,6 +77,7 @@ final class LoopTransfer {
         codes += Self.callbacks.map { ferry_curl_set_data_callback(self.easy, $0.0, $0.1) }
         codes += Self.offsets(request).map { ferry_curl_set_offset(self.easy, $0.0, $0.1) }
         codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
+        codes += Self.openSocketCallbacks.map { ferry_curl_set_opensocket_callback(self.easy, $0.0, $0.1) }
         return codes.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
@@ -79,9 +95,6 @@ final class LoopTransfer {
             (CURLOPT_TCP_KEEPALIVE, 1),
             (CURLOPT_BUFFERSIZE, request.bufferBytes),
             (CURLOPT_CONNECTTIMEOUT_MS, max(1, request.connectTimeout.wholeMilliseconds)),
-            // Fewer than 1 byte a second for this long: code 28 (protocols: C20).
-            (CURLOPT_LOW_SPEED_LIMIT, 1),
-            (CURLOPT_LOW_SPEED_TIME, max(1, request.stallTimeout.wholeMilliseconds / 1_000)),
             (CURLOPT_NOBODY, request.method == "HEAD" ? 1 : 0),
             (CURLOPT_FRESH_CONNECT, request.freshConnection ? 1 : 0),
         ]
@@ -93,6 +106,13 @@ final class LoopTransfer {
                     (CURLOPT_UPLOAD_BUFFERSIZE, 96 * 1_024),
                     (CURLOPT_EXPECT_100_TIMEOUT_MS, 1_000),
                 ])
+    }
+
+    /// The options, of a `long` too, that keep connections from being used again that are older than the machine's
+    /// last sleep: the other side may have forgotten them (CURLOPT_MAXAGE_CONN(3) counts seconds).
+    static func reuse(awake: Duration) -> [(CURLoption, Int)] {
+        let seconds = awake.wholeMilliseconds / 1_000
+        return seconds < 2 ? [(CURLOPT_FRESH_CONNECT, 1)] : [(CURLOPT_MAXAGE_CONN, seconds - 1)]
     }
 
     /// Options that take a `curl_off_t`: the exact length, so that a body is never sent in chunks.
@@ -120,13 +140,18 @@ final class LoopTransfer {
     /// Options that take a buffer.
     static let buffers = [CURLOPT_ERRORBUFFER]
     /// Options that take what the callbacks get.
-    static let contexts = [CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA]
+    static let contexts = [
+        CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_OPENSOCKETDATA,
+    ]
     /// Options that take a callback for data.
     static let callbacks = [
         (CURLOPT_HEADERFUNCTION, onHeader), (CURLOPT_WRITEFUNCTION, onBody), (CURLOPT_READFUNCTION, onRead),
     ]
     /// Options that take the callback for going back in the request's body (protocols: C17).
     static let seekCallbacks = [(CURLOPT_SEEKFUNCTION, onSeek)]
+
+    /// Options that take the callback that makes sockets.
+    static let openSocketCallbacks = [(CURLOPT_OPENSOCKETFUNCTION, onOpenSocket)]
 
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
     ///
@@ -144,6 +169,11 @@ final class LoopTransfer {
             end.code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
             end.detail = "the server's header fields are larger than \(HeadParser.limit / 1_024) KiB"
         }
+        if let stall { end.detail = "\(stall.text) while \(self.phase.text)" }
+        end.phase = self.phase
+        end.stall = self.stall
+        end.wasAsleep = self.watch.isDoubtfulSinceSleep
+        end.tried = self.tried
         end.bodyBytes = self.bodyBytes
         end.trailers = self.parser.trailers
         var text: UnsafePointer<CChar>?
@@ -193,6 +223,7 @@ final class LoopTransfer {
         guard let context, let bytes else { return 0 }
         let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+        transfer.headBytes += Int64(line.count)
         switch transfer.parser.take(line) {
         case .none: break
         case .interim(let head):
@@ -202,6 +233,7 @@ final class LoopTransfer {
                 transfer.exchange.request.onInterim?(head)
             }
         case .head(let head):
+            transfer.hasHead = true
             transfer.exchange.headSlot.fill(.success(head))
             // libcurl would send the request again by itself, and its second head would be taken for trailers.
             if head.status == 417, transfer.exchange.request.expectsContinue { return 0 }

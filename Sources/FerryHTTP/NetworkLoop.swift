@@ -47,6 +47,14 @@ public final class NetworkLoop: Sendable {
         return threads[Self.index(of: request.url, among: threads.count)].open(request)
     }
 
+    /// Says that the machine has slept.
+    ///
+    /// Connections from before are not used again, and what runs on one has ten seconds to give a sign of life; see
+    /// ``ExchangeEnd/wasAsleep``.
+    public func wokeUp() {
+        for thread in self.threads.withLock({ $0.all }) { thread.wokeUp() }
+    }
+
     /// Runs a closure on every thread and returns when all have run it, or have ended; proves that they live.
     public func ping(_ body: @escaping @Sendable () -> Void = {}) async {
         for thread in self.threads.withLock({ $0.all }) {

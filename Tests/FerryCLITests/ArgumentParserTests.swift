@@ -84,6 +84,11 @@ import Testing
             ["get", "--attempts=99999999999999999999"],
             "--attempts: '99999999999999999999' is no whole number from 0"
         ),
+        (
+            ["put", "--stall-timeout", "soon"],
+            "--stall-timeout: 'soon' is no span of time such as 90s, 10m, 8h or 2d"
+        ),
+        (["set", "--stall-timeout", "5s"], "ferry set has no option --stall-timeout; ferry get has"),
         (["get", "--if-exists", "renam"], "--if-exists: 'renam' is unknown; did you mean 'rename'?"),
         (
             ["get", "--if-exists", "x"],
@@ -169,7 +174,7 @@ import Testing
         #expect(Set(OptionTable.all.map(\.id)) == Set(OptionID.allCases))
         #expect(
             OptionTable.all.compactMap(\.aria2) == [
-                "out", "dir", "header", "ca-certificate", "max-tries", "checksum", "remote-time",
+                "out", "dir", "header", "ca-certificate", "max-tries", "timeout", "checksum", "remote-time",
             ]
         )
     }

@@ -167,7 +167,7 @@ import Testing
         ])
         let words = [
             "get", "-d", "in", "--if-exists", "skip", "-H", "A:  1 ", "--allow-http", "--attempts", "3",
-            "https://a/x", "example.org/y",
+            "--stall-timeout", "1.5m", "https://a/x", "example.org/y",
         ]
         guard case .get(let order) = try invocation(words, in: caller) else {
             Issue.record("no get")
@@ -190,6 +190,7 @@ import Testing
             ),
             foreground: true
         )
+        expected.stallTimeout = .seconds(90)
         var second = expected
         second.url = "example.org/y"
         #expect(order.requests == [expected, second])

@@ -15,6 +15,8 @@ final class EngineScope: Sendable {
     let clock = ManualClock()
     /// How far the wall clock was set from where it stood.
     private let jump = Mutex(Duration.zero)
+    /// How long the machine has slept.
+    private let slept = Mutex(Duration.zero)
     /// Called with each change before anything waits for it.
     let onChange = Mutex<@Sendable (JobChange) -> Void>({ _ in })
     private let loop: NetworkLoop
@@ -22,6 +24,7 @@ final class EngineScope: Sendable {
     private let configuration: EngineConfiguration
     private let calls: FileCalls
     private let renewal: Renewal
+    private let machine: Machine
     private let changes = Watched<[JobChange]>([])
     private let seen = Mutex<[JobID: Int64]>([:])
     private let current: Mutex<Engine?> = Mutex(nil)
@@ -31,7 +34,8 @@ final class EngineScope: Sendable {
         mode: Engine.Mode,
         configuration: EngineConfiguration,
         calls: FileCalls,
-        renewal: Renewal
+        renewal: Renewal,
+        machine: Machine
     ) throws {
         self.folder = folder
         self.store = try JobStore(directory: folder.file("state"))
@@ -40,6 +44,7 @@ final class EngineScope: Sendable {
         self.configuration = configuration
         self.calls = calls
         self.renewal = renewal
+        self.machine = machine
     }
 
     fileprivate func close() async {
@@ -65,11 +70,13 @@ final class EngineScope: Sendable {
             time: EngineTime(
                 now: { self.now },
                 monotonic: { self.clock.now.offset },
+                boottime: { self.clock.now.offset + self.slept.withLock { $0 } },
                 sleep: { duration in
                     // What was due when the clock was moved is waited for no longer.
                     if duration > .milliseconds(1) { try await self.clock.sleep(for: duration) }
                 }
             ),
+            machine: self.machine,
             calls: self.calls,
             spool: self.folder.file("state/spool"),
             renewal: self.renewal,
@@ -87,6 +94,13 @@ final class EngineScope: Sendable {
 
     var now: Timestamp {
         Timestamp(milliseconds: 1_800_000_000_000) + self.clock.now.offset + self.jump.withLock { $0 }
+            + self.slept.withLock { $0 }
+    }
+
+    /// Lets the machine sleep: only the clocks that count that go on.
+    func sleep(for time: Duration) async throws {
+        self.slept.withLock { $0 += time }
+        try await self.engine.clockMayHaveBeenSet()
     }
 
     /// Sets the wall clock so much ahead, without a word to the engine; no time passes.
@@ -98,7 +112,8 @@ final class EngineScope: Sendable {
     ///
     /// The clock is moved once the engine sleeps until that time: a sleep that begins later would be too long.
     func passWait(of job: JobRecord, atLeast duration: Duration = .zero) async throws {
-        let wait = try #require(job.nextTry) - self.now
+        guard let nextTry = job.nextTry else { return try await self.passLook() }
+        let wait = nextTry - self.now
         let end = self.clock.now.advanced(by: wait)
         while !self.clock.wakeTimes.contains(end) { await Task.yield() }
         self.clock.advance(by: max(wait, duration))
@@ -110,6 +125,18 @@ final class EngineScope: Sendable {
         let end = self.clock.now.advanced(by: wait)
         while !self.clock.wakeTimes.contains(end) { await Task.yield() }
         self.clock.advance(by: wait)
+    }
+
+    /// Lets the time come at which full disks are looked at.
+    func passLook() async throws {
+        await self.waitForLook()
+        self.clock.advance(by: DiskPlan.interval)
+    }
+
+    /// Waits until full disks have been looked at, and will be again.
+    func waitForLook() async {
+        let end = self.clock.now.advanced(by: DiskPlan.interval)
+        while !self.clock.wakeTimes.contains(end) { await Task.yield() }
     }
 
     // MARK: Jobs
@@ -205,6 +232,7 @@ func withEngine(
     configuration: EngineConfiguration = EngineConfiguration(),
     calls: (TemporaryFolder) -> FileCalls = { _ in .real },
     renewal: Renewal = Renewal(),
+    machine: Machine = Machine(),
     _ body: (EngineScope) async throws -> Void
 ) async throws {
     try await withTemporaryFolder { folder in
@@ -213,7 +241,8 @@ func withEngine(
             mode: mode,
             configuration: configuration,
             calls: calls(folder),
-            renewal: renewal
+            renewal: renewal,
+            machine: machine
         )
         do {
             try await scope.restart()

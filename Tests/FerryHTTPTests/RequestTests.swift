@@ -127,7 +127,9 @@ import Testing
         var request = HTTPRequest(url: "https://example.org/")
         request.caFile = "/ca.pem"
         request.body = BytesSource()
-        return LoopTransfer.numbers(request).map {
+        let numbers =
+            LoopTransfer.numbers(request) + [1, 60].flatMap { LoopTransfer.reuse(awake: .seconds($0)) }
+        return numbers.map {
             Option(option: $0.0, types: [CURLOT_LONG, CURLOT_VALUES])
         }
             + LoopTransfer.texts(request, userAgent: "").map { Option(option: $0.0, types: [CURLOT_STRING]) }
@@ -136,6 +138,7 @@ import Testing
             + LoopTransfer.contexts.map { Option(option: $0, types: [CURLOT_CBPTR]) }
             + LoopTransfer.callbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.seekCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
+            + LoopTransfer.openSocketCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.offsets(request).map { Option(option: $0.0, types: [CURLOT_OFF_T]) }
     }
 

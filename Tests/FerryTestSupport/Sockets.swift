@@ -39,6 +39,19 @@ func answersOnLoopback(port: Int) -> Bool {
     }
 }
 
+/// A socket that connects to a port of 127.0.0.1, or will; -1 if there is none.
+func connectToLoopback(port: Int) -> Int32 {
+    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let descriptor = socket(AF_INET, kind, 0)
+    var address = loopback(UInt16(port))
+    _ = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    }
+    return descriptor
+}
+
 /// A port of 127.0.0.1 on which nobody listens; it may be taken before the caller uses it.
 public func freePort() throws -> Int {
     let (descriptor, port) = try listenOnLoopback()

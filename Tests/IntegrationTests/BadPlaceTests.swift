@@ -84,7 +84,7 @@ import Testing
                 try TestObject(size: 6 << 20).write(to: "\(target)/filler")
                 let get = try desk.start("get", "-d", target, server.url("file"))
                 let line = try await get.waitForLine(in: .stderr) { $0.contains("waiting (disk)") }
-                #expect(line.contains("No space left on device"))
+                #expect(line.contains("no space left on \(target): 8.0 MiB needed, "))
                 #expect(try await desk.job()["reason"] == .string("disk"))
                 #expect(try !desk.files().contains("file"))
                 #expect(unlink("\(target)/filler") == 0)

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ferry_network.h"
+
 #pragma clang assume_nonnull begin
 
 /* renameat2(2) with RENAME_NOREPLACE: fails with EEXIST where the target exists. */
