@@ -18,6 +18,8 @@ public struct JobChanges: Hashable, Sendable, Codable {
     public var output: String?
     /// `--attempts`: tries in all; 0 = no limit.
     public var attempts: Int?
+    /// `--limit-rate`, in bytes a second; 0 = no limit.
+    public var limitRateBytes: Int64?
 
     /// Makes changes; the default changes nothing.
     public init(
@@ -28,7 +30,8 @@ public struct JobChanges: Hashable, Sendable, Codable {
         allowHTTP: Bool = false,
         notBefore: Timestamp? = nil,
         output: String? = nil,
-        attempts: Int? = nil
+        attempts: Int? = nil,
+        limitRateBytes: Int64? = nil
     ) {
         self.priority = priority
         self.group = group
@@ -38,6 +41,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         self.notBefore = notBefore
         self.output = output
         self.attempts = attempts
+        self.limitRateBytes = limitRateBytes
     }
 
     /// Whether nothing is to be changed.
@@ -56,6 +60,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         changed.allowHTTP = request.allowHTTP || self.allowHTTP
         changed.notBefore = self.notBefore ?? request.notBefore
         changed.attempts = self.attempts ?? request.attempts
+        if let rate = self.limitRateBytes { changed.limitRateBytes = rate == 0 ? nil : rate }
         if let output = self.output {
             changed.output = output
             let slash = output.lastIndex(of: "/") ?? output.startIndex
@@ -74,6 +79,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if old.priority != new.priority { names.append("priority") }
         if old.group != new.group { names.append("group") }
         if old.attempts != new.attempts { names.append("attempts") }
+        if old.limitRateBytes != new.limitRateBytes { names.append("rate") }
         if old.allowHTTP != new.allowHTTP { names.append("leave for plain http") }
         return names
     }
