@@ -17,6 +17,8 @@ typedef size_t (*ferry_curl_data_callback)(
 
 typedef int (*ferry_curl_seek_callback)(void *_Nullable context, curl_off_t offset, int origin);
 
+typedef int (*ferry_curl_socket_callback)(void *_Nullable context, curl_socket_t socket, curlsocktype purpose);
+
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -51,6 +53,11 @@ static inline CURLcode ferry_curl_set_seek_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
+static inline CURLcode ferry_curl_set_socket_callback(
+    CURL *handle, CURLoption option, ferry_curl_socket_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
 static inline CURLMcode ferry_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
@@ -60,6 +67,10 @@ static inline CURLcode ferry_curl_get_long(CURL *handle, CURLINFO info, long *va
 }
 
 static inline CURLcode ferry_curl_get_offset(CURL *handle, CURLINFO info, curl_off_t *value) {
+    return curl_easy_getinfo(handle, info, value);
+}
+
+static inline CURLcode ferry_curl_get_socket(CURL *handle, CURLINFO info, curl_socket_t *value) {
     return curl_easy_getinfo(handle, info, value);
 }
 

@@ -30,6 +30,8 @@ final class LoopThread: Sendable {
 
     private let multi: Multi
     private let userAgent: String
+    private let index: Int
+    private let limiter: RateLimiter
     private let mailbox = Mutex(Mailbox())
     private let nextID = Atomic<UInt64>(1)
     private let count = Atomic<Int>(0)
@@ -37,14 +39,19 @@ final class LoopThread: Sendable {
 
     /// Starts the thread.
     ///
-    /// - Parameter userAgent: What requests call themselves unless a field says otherwise.
+    /// - Parameters:
+    ///   - userAgent: What requests call themselves unless a field says otherwise.
+    ///   - index: Which of the threads under the limiter it is.
+    ///   - limiter: The limits on bytes a second.
     /// - Throws: ``FerryError`` `.noService` if libcurl cannot be set up or no thread can be had.
-    init(userAgent: String) throws(FerryError) {
+    init(userAgent: String, index: Int, limiter: RateLimiter) throws(FerryError) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else {
             throw FerryError(.noService, "libcurl could not be set up", exitStatus: .noService)
         }
         self.multi = Multi(handle: handle)
         self.userAgent = userAgent
+        self.index = index
+        self.limiter = limiter
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
         let code = pthread_create(
@@ -64,6 +71,7 @@ final class LoopThread: Sendable {
             throw FerryError(.noService, "no thread for the network could be started", exitStatus: .noService)
         }
         pthread_detach(thread)
+        limiter.onChange { [weak self] in _ = self?.run {} }
     }
 
     /// `curl_global_init`, once a process.
@@ -110,7 +118,12 @@ final class LoopThread: Sendable {
     }
 
     private func run() {
-        let worker = LoopWorker(multi: self.multi.handle, userAgent: self.userAgent)
+        let worker = LoopWorker(
+            multi: self.multi.handle,
+            userAgent: self.userAgent,
+            index: self.index,
+            limiter: self.limiter
+        )
         while true {
             let (commands, isOpen) = self.mailbox.withLock { box in
                 defer { box.commands.removeAll(keepingCapacity: true) }
@@ -131,13 +144,18 @@ final class LoopThread: Sendable {
 private final class LoopWorker {
     private let multi: OpaquePointer
     private let userAgent: String
+    private let index: Int
+    private let limiter: RateLimiter
+    private var knownChange: UInt64 = 0
     private var transfers: [UInt64: LoopTransfer] = [:]
     private var identifiers: [OpaquePointer: UInt64] = [:]
     private var idleHandles: [OpaquePointer] = []
 
-    init(multi: OpaquePointer, userAgent: String) {
+    init(multi: OpaquePointer, userAgent: String, index: Int, limiter: RateLimiter) {
         self.multi = multi
         self.userAgent = userAgent
+        self.index = index
+        self.limiter = limiter
     }
 
     /// Exchanges that are under way.
@@ -182,7 +200,25 @@ private final class LoopWorker {
         }
         if !finished.isEmpty { return }
         // libcurl's own timers shorten the wait; without transfers only a wake-up matters.
-        _ = curl_multi_poll(self.multi, nil, 0, self.transfers.isEmpty ? 3_600_000 : 1_000, nil)
+        var wait: Int32 = self.transfers.isEmpty ? 3_600_000 : 1_000
+        if self.limiter.isActive || self.knownChange != self.limiter.changeCount {
+            guard let turn = self.grant() else { return }
+            wait = min(wait, turn)
+        }
+        _ = curl_multi_poll(self.multi, nil, 0, wait, nil)
+    }
+
+    /// Lets go on whom the limiter names, and gives the milliseconds until it may name others; nil after some did.
+    private func grant() -> Int32? {
+        let change = self.limiter.changeCount
+        if change != self.knownChange {
+            self.knownChange = change
+            for transfer in self.transfers.values { transfer.limitsChanged() }
+        }
+        let (exchanges, wait) = self.limiter.grant(to: self.index)
+        // Not from within a callback: libcurl calls the transfer's own ones before this returns.
+        for id in exchanges { self.unpause(id) }
+        return exchanges.isEmpty ? wait ?? .max : nil
     }
 
     func endAll() {
@@ -198,13 +234,19 @@ private final class LoopWorker {
             self.refuse(exchange, code: CURLE_OUT_OF_MEMORY)
             return
         }
-        let transfer = LoopTransfer(exchange: exchange, easy: easy)
+        let transfer = LoopTransfer(
+            exchange: exchange,
+            easy: easy,
+            limiter: self.limiter,
+            thread: self.index
+        )
         var code = transfer.configure(userAgent: self.userAgent)
         if code == CURLE_OK, curl_multi_add_handle(self.multi, easy) != CURLM_OK {
             code = CURLE_FAILED_INIT
         }
         guard code == CURLE_OK else {
             curl_easy_cleanup(easy)
+            transfer.leaveLimiter()
             self.refuse(exchange, code: code)
             return
         }
@@ -234,6 +276,7 @@ private final class LoopWorker {
 
     private func finish(_ id: UInt64, code: Int32, detail: String) {
         guard let transfer = self.transfers.removeValue(forKey: id) else { return }
+        transfer.leaveLimiter()
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle
