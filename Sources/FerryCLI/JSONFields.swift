@@ -46,6 +46,7 @@ enum JSONFields {
             "answer",
             "In show only, of an upload: status, headers, body and is_cut of the server's last answer."
         ),
+        ("limit_rate_bytes_per_s", "In show only, and where there is one: the job's own limit."),
     ]
 
     /// Of an event.

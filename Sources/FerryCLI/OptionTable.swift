@@ -2,8 +2,8 @@
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts
     case redact, resumeData, repair, startOver
-    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
-    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
+    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, limitRate, url
+    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost, down, up
     case user, allowDirectory, linger
     case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
     case json, quiet, verbose, color, stateDirectory, system, help, version, manual
@@ -33,6 +33,10 @@ enum ValueKind: Equatable, Sendable {
     case checksum
     /// A number of bytes such as `10M`.
     case size
+    /// Bytes a second such as `10M`, or `none`.
+    case rate
+    /// The same, or `default`.
+    case liveRate
     /// The name of a group.
     case group
     /// A number from -100 to 100.
@@ -258,6 +262,17 @@ enum OptionTable {
                 "Wait until TIME: HH:MM or a date in local time, +DURATION such as +8h, or RFC 3339. A time that "
                 + "has passed is no wait."
         ),
+        CommandOption(
+            .limitRate,
+            "limit-rate",
+            short: "l",
+            value: "RATE",
+            kind: .rate,
+            key: "limit_rate",
+            aria2: "max-download-limit",
+            commands: Self.changeable,
+            help: "Transfer at most RATE bytes a second, such as 500K or 10M; 0 or none means no limit."
+        ),
     ]
 
     private static let selection: [CommandOption] = [
@@ -336,6 +351,22 @@ enum OptionTable {
             help:
                 "Run N jobs at once (with --host: of that host), from 1 to 1000, or as many as the configuration "
                 + "says (default)."
+        ),
+        CommandOption(
+            .down,
+            "down",
+            value: "RATE",
+            kind: .liveRate,
+            commands: [.limit],
+            help: "Receive at most RATE bytes a second, or none for no limit, or default."
+        ),
+        CommandOption(
+            .up,
+            "up",
+            value: "RATE",
+            kind: .liveRate,
+            commands: [.limit],
+            help: "Send at most RATE bytes a second, or none for no limit, or default."
         ),
         CommandOption(
             .limit,

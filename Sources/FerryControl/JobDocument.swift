@@ -66,6 +66,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var segments: [SegmentDocument]?
     /// In `show` only, and of uploads that were answered.
     public var answer: AnswerDocument?
+    /// The job's own limit; in `show` only, and where there is one.
+    public var limitRateBytesPerS: Int64?
 
     /// Makes a document of the fields that every job has; the rest is set afterwards.
     public init(
@@ -87,7 +89,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.attempt = 0
     }
 
-    /// Encodes every field, null if unknown; `segments` and `answer` only if set.
+    /// Encodes every field, null if unknown; `segments`, `answer` and the limit only if set.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.type, forKey: .type)
@@ -121,6 +123,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.contentEncoding, forKey: .contentEncoding)
         try container.encodeIfPresent(self.segments, forKey: .segments)
         try container.encodeIfPresent(self.answer, forKey: .answer)
+        try container.encodeIfPresent(self.limitRateBytesPerS, forKey: .limitRateBytesPerS)
     }
 }
 

@@ -272,6 +272,7 @@ extension Engine {
         if new.group != old.group { names.append("--group") }
         if new.priority != old.priority { names.append("--priority") }
         if new.notBefore != old.notBefore { names.append("--not-before") }
+        if new.limitRateBytes != old.limitRateBytes { names.append("--limit-rate") }
         if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
         if new.upload?.contentType != old.upload?.contentType { names.append("-H Content-Type") }
         if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }

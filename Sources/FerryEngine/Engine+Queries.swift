@@ -14,6 +14,8 @@ extension Engine {
         public let segments: [SegmentRecord]
         /// What a server has answered to an upload; only where one job is asked for.
         public var answer: KeptAnswer?
+        /// The job's own limit in bytes a second; only where one job is asked for.
+        public var limitRate: Int64?
     }
 
     /// Where a running job stands.
@@ -85,19 +87,21 @@ extension Engine {
     /// One job with its segments; nil if there is none of that number.
     public func job(_ id: JobID) async throws -> Snapshot? {
         let row = try await self.services.store.read {
-            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?)? in
+            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?, Int64?)? in
             guard let job = try reader.job(id) else { return nil }
             let file = try reader.file(id)
             let segments = try file.map { try reader.segments(id, generation: $0.generation) } ?? []
-            return (job, file, segments, try reader.upload(id)?.answer)
+            let rate = try reader.request(id)?.limitRateBytes
+            return (job, file, segments, try reader.upload(id)?.answer, rate)
         }
-        return row.map { job, file, segments, answer in
+        return row.map { job, file, segments, answer, rate in
             Snapshot(
                 job: job,
                 live: self.progress(of: id),
                 remote: file.map { RemoteObject(json: $0.remote) },
                 segments: segments,
-                answer: KeptAnswer(json: answer)
+                answer: KeptAnswer(json: answer),
+                limitRate: rate
             )
         }
     }

@@ -57,6 +57,8 @@ public actor Engine {
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
     private var idleWaiters: [CheckedContinuation<Void, Never>] = []
     private var waker: Task<Void, Never>?
+    /// Looks at the calendar of limits each minute, where there is one.
+    var calendarTimer: Task<Void, Never>?
     private var wakeAt: Timestamp?
 
     /// Makes an engine; ``start()`` begins the work.
@@ -119,6 +121,7 @@ public actor Engine {
         self.services.board?.freeze()
         self.waker?.cancel()
         self.tidier?.cancel()
+        self.calendarTimer?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
@@ -140,6 +143,7 @@ public actor Engine {
     public var configuration: EngineConfiguration { self.services.configuration }
 
     func settingsChanged() async {
+        self.applyRates()
         self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         await self.schedule()
     }
@@ -311,6 +315,7 @@ public actor Engine {
                 guard let request = try await services.store.read({ try $0.request(job.id) }) else {
                     throw FerryError(.database, "the job's request is missing", exitStatus: .database)
                 }
+                self.begin(running, limitRate: request.limitRateBytes)
                 end = await Self.carryOut(job, request, running, services)
             } catch {
                 end = .storeFailed(error.asFerryError)
@@ -374,6 +379,7 @@ public actor Engine {
     /// Gives a job's place back, and tells those who wait for its end.
     private func leave(_ id: JobID) {
         self.running[id] = nil
+        self.services.loop.limiter.set(nil, of: id)
         for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
         guard self.running.isEmpty else { return }
         for waiter in self.idleWaiters { waiter.resume() }

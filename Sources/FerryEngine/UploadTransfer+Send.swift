@@ -254,6 +254,7 @@ extension UploadTransfer {
         var request = HTTPRequest(url: outgoing.address.url, method: outgoing.method, fields: fields)
         request.caFile = self.request.caFile
         request.tlsMinimum = self.services.configuration.tlsMinimum
+        request.limit(as: self.running, at: outgoing.address.origin)
         let proxy = self.request.proxy
         request.proxy = (outgoing.address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
         request.noProxy = proxy.no
