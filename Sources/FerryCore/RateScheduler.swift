@@ -213,7 +213,9 @@ public struct RateScheduler<ID: Hashable & Sendable>: Sendable {
     /// The transfers whose turn has come, and when to ask again if nothing happens before; nil if none waits.
     public mutating func grant(at now: Int64) -> (granted: [ID], next: Int64?) {
         guard !self.queue.isEmpty else { return ([], nil) }
-        for index in self.buckets.indices { self.buckets[index].tokens.refill(at: now) }
+        for index in self.buckets.indices {
+            self.buckets[index].tokens.refill(at: now, isAwaited: self.buckets[index].members > 0)
+        }
         var granted: [ID] = []
         var left: [(tag: Int64, id: ID)] = []
         for (position, entry) in self.queue.enumerated() {

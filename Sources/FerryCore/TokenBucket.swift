@@ -11,6 +11,8 @@ public struct TokenBucket: Sendable {
     public private(set) var rate: Int64
     /// Bytes times a billion.
     private var level: Int128
+    /// The same, of what somebody waited for and was too late to take.
+    private var saved: Int128 = 0
     private var refilledAt: Int64
 
     private static let second: Int128 = 1_000_000_000
@@ -29,10 +31,21 @@ public struct TokenBucket: Sendable {
     private var capacity: Int128 { Int128(self.burst) * Self.second }
 
     /// Lets flow in what is due.
-    public mutating func refill(at now: Int64) {
+    ///
+    /// What is more than the burst is lost, but where somebody has waited for it: then the machine was too busy to
+    /// wake him in time, and up to a second's bytes are saved and come back a little at a time, a sixteenth of the
+    /// rate. So a busy machine changes the rate neither in the long run nor in any second by much.
+    public mutating func refill(at now: Int64, isAwaited: Bool = false) {
         guard now > self.refilledAt else { return }
-        self.level = min(self.capacity, self.level + Int128(now - self.refilledAt) * Int128(self.rate))
+        let due = Int128(now - self.refilledAt) * Int128(self.rate)
+        let back = min(self.saved, due / 16)
         self.refilledAt = now
+        self.level += due + back
+        self.saved -= back
+        let excess = self.level - self.capacity
+        guard excess > 0 else { return }
+        self.level = self.capacity
+        if isAwaited { self.saved = min(self.saved + excess, Int128(self.rate) * Self.second) }
     }
 
     /// Changes the rate from now on; what is owed is forgotten but for a quarter of a second.
@@ -42,6 +55,7 @@ public struct TokenBucket: Sendable {
         self.refill(at: now)
         self.rate = min(max(1, rate), Self.rateLimit)
         self.level = min(max(self.level, -Int128(self.rate) * Self.second / 4), self.capacity)
+        self.saved = 0
     }
 
     /// Whether bytes may pass.

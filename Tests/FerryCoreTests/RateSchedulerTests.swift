@@ -76,6 +76,9 @@ import Testing
         private let pieces: [Int]
         private let uploads: Set<Int>
         private var generator: UInt64 = 88_172_645_463_325_252
+        /// The machine stands still for up to 300 milliseconds each two seconds.
+        var isBusy = false
+        private var busyAt: Int64 = 0
 
         init(_ traits: [Scheduler.Traits], piece: (Int) -> Int, seconds: Int) {
             self.pieces = traits.indices.map(piece)
@@ -119,7 +122,11 @@ import Testing
                 if !granted.isEmpty { continue }
                 guard let next else { return }
                 // Milliseconds, as poll(2) counts, and sometimes the machine has other things to do.
-                let late = self.random(below: 20) == 0 ? self.random(below: 20_000_000) : 0
+                var late = self.random(below: 20) == 0 ? self.random(below: 20_000_000) : 0
+                if self.isBusy, self.now >= self.busyAt {
+                    late = self.random(below: 300_000_000)
+                    self.busyAt = self.now + 2 * RateSchedulerTests.second
+                }
                 let later = (max(next, self.now + 1) + 999_999) / 1_000_000 * 1_000_000 + late
                 guard later < Int64(end) * RateSchedulerTests.second else { return }
                 self.now = later
@@ -171,6 +178,18 @@ import Testing
         let least = simulation.taken.min() ?? 0
         let most = simulation.taken.max() ?? 0
         #expect(most - least <= load.lead, "\(most) and \(least)")
+    }
+
+    @Test(arguments: [1_000_000, 100_000_000], [1, 16])
+    func `a busy machine changes no rate`(rate: Int, count: Int) {
+        let traits = [RateScheduler<Int>.Traits](repeating: .init(isUpload: false), count: count)
+        var simulation = Simulation(traits, piece: { _ in 16_384 }, seconds: 20)
+        simulation.isBusy = true
+        simulation.scheduler.set(RateLimits(all: RateSet(total: Int64(rate))), at: 0)
+        simulation.run(until: 20)
+        let total = simulation.taken.reduce(0, +)
+        #expect(abs(total - rate * 20) <= rate * 20 * 3 / 100, "\(total)")
+        #expect(simulation.worstSecond <= rate * 12 / 10 + 65_536, "\(simulation.worstSecond)")
     }
 
     @Test func `an upload that comes late has no more than its burst and a twentieth of a second`() {
