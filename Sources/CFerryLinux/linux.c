@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -35,6 +36,11 @@ int64_t ferry_first_hole(int fd) { return lseek(fd, 0, SEEK_HOLE); }
 ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length) {
     off64_t source = from_offset, target = to_offset;
     return copy_file_range(from, &source, to, &target, length, 0);
+}
+
+ssize_t ferry_pread_cached(int fd, void *buffer, size_t length, int64_t offset) {
+    struct iovec piece = {.iov_base = buffer, .iov_len = length};
+    return preadv2(fd, &piece, 1, offset, RWF_NOWAIT);
 }
 
 int ferry_openat(int dir, const char *path, int flags, mode_t mode) { return openat(dir, path, flags, mode); }

@@ -47,7 +47,7 @@ enum CommandName: String, CaseIterable, Sendable {
         case .cancel: "Give jobs up and remove their partial files"
         case .retry: "Queue failed jobs again"
         case .remove: "Forget jobs that have ended"
-        case .resumeData: "Write or take up what goes on with a stopped download"
+        case .resumeData: "Write or take up what goes on with a stopped transfer"
         case .verify: "Check a finished file again"
         case .doctor: "Look for what is wrong, and repair it"
         case .set: "Change jobs"
@@ -142,14 +142,18 @@ enum CommandName: String, CaseIterable, Sendable {
             ["Forgets jobs that have ended. Completed files stay where they are."]
         case .resumeData:
             [
-                "With export, writes a document (JSON) that holds all that is needed to go on with a download that "
+                "With export, writes a document (JSON) that holds all that is needed to go on with a transfer that "
                     + "is not over, here or in another queue: the whole URL without user name and password, what "
-                    + "proves the remote object to be the same, and hashes of what was fetched. Header fields are "
-                    + "not in it. It goes to standard output or, with -o, to a file that only its owner can read.",
-                "With import, queues the download of such a document (- is standard input) and prints the number "
-                    + "of the job. The partial file is looked for in the folder of -d or else of the document, "
+                    + "proves the remote object to be the same, and hashes of what was fetched; of an upload, where "
+                    + "it is on the server, and hashes of the file. Header fields are not in it. It goes to standard output or, with -o, to a file that only its owner can read.",
+                "With import, queues the transfer of such a document (- is standard input) and prints the number "
+                    + "of the job. The partial file of a download is looked for in the folder of -d or else of the document, "
                     + "beside the document, and where it was, and read back: what the hashes prove is not fetched "
                     + "again. A partial in another folder is moved.",
+                "The file of an upload is looked for in the folder of -d, or else where it was and beside the "
+                    + "document; one that is not the same byte for byte is refused. The server is asked for how much "
+                    + "it has. An upload by PUT or POST starts from 0, and one of a form or of standard input has no "
+                    + "resume data, for what is sent goes with the job.",
             ]
         case .verify:
             [

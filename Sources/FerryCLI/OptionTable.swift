@@ -294,7 +294,7 @@ enum OptionTable {
             .keepPartial,
             "keep-partial",
             commands: [.cancel],
-            help: "Leave the partial file where it is."
+            help: "Leave the partial file where it is, and what a server has of an unfinished upload."
         ),
         CommandOption(
             .timeout,
@@ -399,7 +399,8 @@ enum OptionTable {
             kind: .file,
             commands: [.cancel],
             help:
-                "Write the job's resume data to FILE first, and leave the partial file where it is; takes one job."
+                "Write the job's resume data to FILE first, and leave the partial file where it is, and what a server "
+                + "has of an upload; takes one job."
         ),
         CommandOption(
             .output,
@@ -417,13 +418,17 @@ enum OptionTable {
             value: "DIR",
             kind: .folder,
             commands: [.resumeData],
-            help: "With import: look for the partial in DIR, and let the file go there."
+            help:
+                "With import: look for the partial in DIR, and let the file go there; of an upload, send the file of "
+                + "that name in DIR."
         ),
         CommandOption(
             .redact,
             "redact",
             commands: [.resumeData],
-            help: "With export: leave out the query of the URL, which may be a secret."
+            help:
+                "With export: leave out the query of the URL, which may be a secret, and where an upload is on the "
+                + "server."
         ),
         CommandOption(
             .header,

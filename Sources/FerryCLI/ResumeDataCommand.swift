@@ -134,9 +134,9 @@ extension RunningCommand {
 
     private func take(_ file: String, _ additions: ResumeDataAdditions) throws(FerryError) -> ExitStatus {
         let text = try PrivateFile.read(file, limit: ResumeData.sizeLimit)
-        let document: ResumeData
+        let document: ResumeDocument
         do {
-            document = try ControlJSON.decode(ResumeData.self, from: text)
+            document = try ControlJSON.decode(ResumeDocument.self, from: text)
         } catch {
             let name = file == "-" ? "on standard input" : "in \(file.shown)"
             throw .usage("the resume data \(name) \(ResumeData.Refusal(error).reason.shown)")
@@ -156,7 +156,9 @@ extension RunningCommand {
         }
         if let note = entry.note { self.console.note(note.shownLines) }
         if document.isRedacted {
-            self.console.note("the query of the URL was left out of the file; the server may want it")
+            self.console.note(
+                "the query of the URL was left out of the file, if it had one; the server may want it"
+            )
         }
         guard let job = entry.job else { return .success }
         if self.console.json {

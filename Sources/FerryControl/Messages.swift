@@ -104,10 +104,10 @@ public enum ControlRequest: Codable, Sendable, Equatable {
     case handOver
     /// Look for what is wrong with the queue, as far as that goes while it is worked on.
     case check
-    /// The resume data of a download.
+    /// The resume data of a job.
     case exportResumeData(job: JobID)
     /// Queue the job that goes on with resume data; `beside` is the folder that they lie in.
-    case importResumeData(document: ResumeData, request: JobRequest, beside: String?)
+    case importResumeData(document: ResumeDocument, request: JobRequest, beside: String?)
 }
 
 /// What became of one request for a download or upload in ``ControlRequest/add(requests:attach:)``.
@@ -193,7 +193,7 @@ public enum ControlResponse: Codable, Sendable, Equatable {
     /// To `check`.
     case checked([Finding], damaged: Bool)
     /// To `exportResumeData`.
-    case resumeData(ResumeData)
+    case resumeData(ResumeDocument)
     /// To `configuration`.
     case configuration([SettingDocument])
     /// To `attach`, `attachAll`, `handOver`.

@@ -1,20 +1,19 @@
 extension ResumableUploadPlan {
     /// Believes the server's offset and sends what follows; after all bytes an empty append says that it was all.
     mutating func goOn(at offset: Int64) -> UploadStep {
-        guard offset <= self.facts.size else {
-            return self.refused(
-                .badResponse,
-                "\(self.facts.host) says that it has \(offset) bytes of a body of \(self.facts.size)"
-            )
-        }
         if offset > self.memory.offset {
             self.stalls = 0
         } else if self.call != .head {
             self.stalls += 1
+        } else if self.isResumed, let chunk = self.memory.chunk {
+            self.memory.chunk = UploadChunk.smaller(than: chunk)  // nothing of the last piece is there
+            self.isProbing = true
         }
+        self.isResumed = false
         self.memory.offset = offset
         guard self.stalls < TusPlan.stallLimit else { return self.stalled }
-        var chunk = max(self.memory.chunk ?? UploadChunk.first, self.memory.appendFloor ?? 0)
+        var chunk = self.isProbing ? UploadChunk.probe : self.memory.chunk ?? UploadChunk.first
+        chunk = max(chunk, self.memory.appendFloor ?? 0)
         chunk = min(chunk, max(1, self.memory.appendLimit ?? .max))
         let range = offset..<offset + min(self.facts.size - offset, chunk)
         self.call = .patch(range)
@@ -27,6 +26,8 @@ extension ResumableUploadPlan {
 
     mutating func takeAppended(_ answer: UploadAnswer, _ range: Range<Int64>) -> UploadStep {
         self.learn(answer.head)
+        let wasProbing = self.isProbing
+        self.isProbing = false
         let isLast = range.upperBound == self.facts.size
         let isComplete = self.version.tellsCompleteness ? self.version.isComplete(answer.head) : nil
         if isComplete == true, isLast, !answer.isSuccess {
@@ -37,9 +38,10 @@ extension ResumableUploadPlan {
                 "\(self.facts.host) has the whole upload and answered \(answer.head.status)\(words)"
             )
         }
+        if let excess = self.excess(answer.head) { return excess }
         switch answer.head.status {
         case 200..<300:
-            return self.takeSuccess(answer, range, isComplete: isComplete)
+            return self.takeSuccess(answer, range, isComplete: isComplete, wasProbing: wasProbing)
         case 409:
             self.stalls += 1
             guard self.stalls < TusPlan.stallLimit else {
@@ -62,7 +64,8 @@ extension ResumableUploadPlan {
     private mutating func takeSuccess(
         _ answer: UploadAnswer,
         _ range: Range<Int64>,
-        isComplete: Bool?
+        isComplete: Bool?,
+        wasProbing: Bool
     ) -> UploadStep {
         let isLast = range.upperBound == self.facts.size
         let offset = Self.offset(answer.head)
@@ -70,7 +73,7 @@ extension ResumableUploadPlan {
             self.memory.offset = self.facts.size
             return .done
         }
-        if !isLast {
+        if !isLast, !wasProbing {
             self.memory.chunk = UploadChunk.next(
                 after: self.memory.chunk ?? UploadChunk.first,
                 sent: range.upperBound - range.lowerBound,

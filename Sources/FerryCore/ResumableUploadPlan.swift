@@ -15,6 +15,10 @@ public struct ResumableUploadPlan: UploadPlan {
     var call: Call = .none
     /// Appends in a row after which the server's offset has not grown.
     var stalls = 0
+    /// An earlier attempt may have been cut off while it sent a piece.
+    var isResumed = false
+    /// The next piece is a small one: the offset may be old, and the server about to have more.
+    var isProbing = false
     /// A limit on the whole that this body breaks: the most, or the least made negative.
     private var brokenLimit: Int64?
 
@@ -37,7 +41,10 @@ public struct ResumableUploadPlan: UploadPlan {
 
     /// Asks for the offset of an upload that exists; else what the server can do, or makes the upload.
     public mutating func begin() -> UploadStep {
-        if self.memory.url != nil { return self.askOffset() }
+        if self.memory.url != nil {
+            self.isResumed = true
+            return self.askOffset()
+        }
         if self.memory.version != nil { return self.create() }
         self.call = .discovery
         return .call(Self.discovery)
@@ -76,7 +83,7 @@ public struct ResumableUploadPlan: UploadPlan {
     /// A call broke off: smaller pieces lose less.
     public mutating func lost() {
         guard case .patch = self.call, let chunk = self.memory.chunk else { return }
-        self.memory.chunk = max(UploadChunk.smallest, chunk / 2)
+        self.memory.chunk = UploadChunk.smaller(than: chunk)
     }
 
     /// The request that ends an upload which nobody wants any more.
@@ -173,6 +180,7 @@ public struct ResumableUploadPlan: UploadPlan {
             return self.create()
         }
         self.learn(answer.head)
+        if let excess = self.excess(answer.head) { return excess }
         switch answer.head.status {
         case 200..<300:
             return isCareful ? self.takeCreated(answer) : self.takeUploaded(answer)
@@ -254,6 +262,7 @@ public struct ResumableUploadPlan: UploadPlan {
                         + " \(self.facts.size)"
                 )
             }
+            if let excess = self.excess(answer.head) { return excess }
             if self.version.isComplete(answer.head) == true {
                 self.memory.offset = self.facts.size
                 return .done
@@ -269,6 +278,15 @@ public struct ResumableUploadPlan: UploadPlan {
         default:
             return answer.failure
         }
+    }
+
+    /// The failure of an upload that has more bytes than there are: whatever it is, it is not the source.
+    func excess(_ head: ResponseHead) -> UploadStep? {
+        guard let offset = Self.offset(head), offset > self.facts.size else { return nil }
+        return self.refused(
+            .badResponse,
+            "\(self.facts.host) says that it has \(offset) bytes of a body of \(self.facts.size)"
+        )
     }
 
     static func offset(_ head: ResponseHead) -> Int64? {

@@ -48,12 +48,7 @@ extension ResumeData: Codable {
         guard try fields.decodeIfPresent(String.self, forKey: .format) == ResumeData.formatName else {
             throw Refusal("is something else: its format is not \"\(ResumeData.formatName)\"")
         }
-        let version = try fields.decode(Int.self, forKey: .version)
-        guard version == ResumeData.currentVersion else {
-            throw Refusal(
-                "is of version \(version), and this Ferry reads version \(ResumeData.currentVersion)"
-            )
-        }
+        try Self.check(version: try fields.decode(Int.self, forKey: .version))
         self.createdAt = try fields.decode(Timestamp.self, forKey: .createdAt)
         self.url = try fields.decode(String.self, forKey: .url)
         self.isRedacted = try fields.decode(Bool.self, forKey: .isRedacted)
@@ -63,12 +58,7 @@ extension ResumeData: Codable {
         self.partialName = try fields.decodeIfPresent(String.self, forKey: .partialName)
         self.offsetBytes = try fields.decode(Int64.self, forKey: .offsetBytes)
         self.blockBytes = try fields.decode(Int64.self, forKey: .blockBytes)
-        self.blocks = try fields.decode([String].self, forKey: .blocks).map { text in
-            guard text.utf8.count == 16, let hash = UInt64(text, radix: 16), !text.hasPrefix("+") else {
-                throw Refusal("has a block hash that is not 16 hexadecimal digits")
-            }
-            return hash
-        }
+        self.blocks = try Self.hashes(try fields.decode([String].self, forKey: .blocks))
         self.remote = try fields.decode(Remote.self, forKey: .remote)
         self.options = try fields.decode(Options.self, forKey: .options)
         try self.validate()
@@ -88,10 +78,7 @@ extension ResumeData: Codable {
         try fields.encodeIfPresent(self.partialName, forKey: .partialName)
         try fields.encode(self.offsetBytes, forKey: .offsetBytes)
         try fields.encode(self.blockBytes, forKey: .blockBytes)
-        let blocks = self.blocks.map { hash in
-            Hex.encode((0..<8).map { UInt8(truncatingIfNeeded: hash >> (56 - 8 * UInt64($0))) })
-        }
-        try fields.encode(blocks, forKey: .blocks)
+        try fields.encode(self.blocks.map(Self.text(ofHash:)), forKey: .blocks)
         try fields.encode(self.remote, forKey: .remote)
         try fields.encode(self.options, forKey: .options)
     }
@@ -106,8 +93,29 @@ extension ResumeData: Codable {
 
     // MARK: Rules
 
+    static func check(version: Int) throws(Refusal) {
+        guard version == Self.currentVersion else {
+            throw Refusal("is of version \(version), and this Ferry reads version \(Self.currentVersion)")
+        }
+    }
+
+    static func hashes(_ texts: [String]) throws(Refusal) -> [UInt64] {
+        var hashes: [UInt64] = []
+        for text in texts {
+            guard text.utf8.count == 16, let hash = UInt64(text, radix: 16), !text.hasPrefix("+") else {
+                throw Refusal("has a block hash that is not 16 hexadecimal digits")
+            }
+            hashes.append(hash)
+        }
+        return hashes
+    }
+
+    static func text(ofHash hash: UInt64) -> String {
+        Hex.encode((0..<8).map { UInt8(truncatingIfNeeded: hash >> (56 - 8 * UInt64($0))) })
+    }
+
     private func validate() throws(Refusal) {
-        try self.validateURL()
+        try Self.checkURL(self.url, "url")
         try Self.checkPath(self.directory, "directory")
         if let output = self.options.output {
             try Self.checkPath(output, "options.output")
@@ -138,11 +146,20 @@ extension ResumeData: Codable {
         }
     }
 
-    private func validateURL() throws(Refusal) {
-        try Self.checkText(self.url, "url")
-        let scheme = ASCII.lowercased(self.url.prefix { $0 != ":" })
+    static func checkURL(_ url: String, _ field: String) throws(Refusal) {
+        try self.checkText(url, field)
+        let scheme = ASCII.lowercased(url.prefix { $0 != ":" })
         guard scheme == "https" || scheme == "http" else {
             throw Refusal("has a URL that is neither https nor http")
+        }
+    }
+
+    static func check(attempts: Int?, priority: Int) throws(Refusal) {
+        guard attempts ?? 0 >= 0 else {
+            throw Refusal("has a value in options.attempts that cannot be used")
+        }
+        guard (-100...100).contains(priority) else {
+            throw Refusal("has a value in options.priority that is not between -100 and 100")
         }
     }
 
@@ -163,33 +180,28 @@ extension ResumeData: Codable {
         guard self.remote.totalBytes ?? 0 >= 0, self.offsetBytes <= self.remote.totalBytes ?? .max else {
             throw Refusal("has a value in remote.total_bytes that cannot be used")
         }
-        guard self.options.attempts ?? 0 >= 0 else {
-            throw Refusal("has a value in options.attempts that cannot be used")
-        }
+        try Self.check(attempts: self.options.attempts, priority: self.options.priority)
         guard self.options.sizeLimitBytes ?? 1 > 0 else {
             throw Refusal("has a value in options.size_limit_bytes that cannot be used")
-        }
-        guard (-100...100).contains(self.options.priority) else {
-            throw Refusal("has a value in options.priority that is not between -100 and 100")
         }
     }
 
     /// A text that can be sent in a header field and shown: no control characters, of sensible length.
-    private static func checkText(_ text: String, _ field: String) throws(Refusal) {
+    static func checkText(_ text: String, _ field: String) throws(Refusal) {
         guard text.utf8.count <= 65_536, !text.utf8.contains(where: { $0 < 32 || $0 == 127 }) else {
             throw Refusal("has a value in \(field) that holds control characters or is too long")
         }
     }
 
     /// An absolute path without `..`, which no export writes.
-    private static func checkPath(_ path: String, _ field: String) throws(Refusal) {
+    static func checkPath(_ path: String, _ field: String) throws(Refusal) {
         guard path.utf8.first == UInt8(ascii: "/"), path.utf8.count < 4_096, !path.utf8.contains(0),
             !path.split(separator: "/").contains("..")
         else { throw Refusal("has a value in \(field) that is no absolute path without ..") }
     }
 
     /// A single component of a path.
-    private static func checkName(_ name: String, _ field: String) throws(Refusal) {
+    static func checkName(_ name: String, _ field: String) throws(Refusal) {
         guard (1...255).contains(name.utf8.count), name != ".", name != "..",
             !name.utf8.contains(where: { $0 == UInt8(ascii: "/") || $0 < 32 || $0 == 127 })
         else { throw Refusal("has a value in \(field) that is no file's name") }

@@ -19,6 +19,10 @@ public struct TusPlan: UploadPlan {
     private var call: Call = .none
     private var stalls = 0
     private var mismatches = 0
+    /// An earlier attempt may have been cut off while it sent a piece.
+    private var isResumed = false
+    /// The next piece is a small one: the offset may be old, and the server about to have more.
+    private var isProbing = false
 
     private enum Call: Hashable, Sendable {
         case none
@@ -36,7 +40,10 @@ public struct TusPlan: UploadPlan {
 
     /// Asks for the offset of an upload that exists; else what the server can do, or makes the upload.
     public mutating func begin() -> UploadStep {
-        if self.memory.url != nil { return self.askOffset() }
+        if self.memory.url != nil {
+            self.isResumed = true
+            return self.askOffset()
+        }
         if self.memory.tus != nil { return self.create() }
         self.call = .discovery
         return .call(UploadCall("OPTIONS", .endpoint))
@@ -56,7 +63,7 @@ public struct TusPlan: UploadPlan {
     /// A call broke off: smaller pieces lose less.
     public mutating func lost() {
         guard case .patch = self.call, let chunk = self.memory.chunk else { return }
-        self.memory.chunk = max(UploadChunk.smallest, chunk / 2)
+        self.memory.chunk = UploadChunk.smaller(than: chunk)
     }
 
     /// The name of a digest in `Upload-Checksum`.
@@ -179,7 +186,11 @@ public struct TusPlan: UploadPlan {
             self.stalls = 0
         } else if self.call != .head {
             self.stalls += 1
+        } else if self.isResumed, let chunk = self.memory.chunk {
+            self.memory.chunk = UploadChunk.smaller(than: chunk)  // nothing of the last piece is there
+            self.isProbing = true
         }
+        self.isResumed = false
         self.memory.offset = offset
         if offset == self.facts.size { return .done }
         guard self.stalls < Self.stallLimit else {
@@ -193,7 +204,8 @@ public struct TusPlan: UploadPlan {
     private static let contentType = "application/offset+octet-stream"
 
     private mutating func append() -> UploadStep {
-        let chunk = min(self.memory.chunk ?? UploadChunk.first, self.memory.appendLimit ?? .max)
+        let wanted = self.isProbing ? UploadChunk.probe : self.memory.chunk ?? UploadChunk.first
+        let chunk = min(wanted, self.memory.appendLimit ?? .max)
         let start = self.memory.offset
         let range = start..<min(self.facts.size, start + chunk)
         self.call = .patch(range)
@@ -212,14 +224,21 @@ public struct TusPlan: UploadPlan {
     }
 
     private mutating func takeAppended(_ answer: UploadAnswer, _ range: Range<Int64>) -> UploadStep {
+        let wasProbing = self.isProbing
+        self.isProbing = false
         switch answer.head.status {
         case 200, 204:
             self.mismatches = 0
             let sent = range.upperBound - range.lowerBound
             let size = self.memory.chunk ?? UploadChunk.first
-            // What is left of a file tells nothing about the line.
-            if range.upperBound < self.facts.size {
-                self.memory.chunk = UploadChunk.next(after: size, sent: sent, elapsed: answer.elapsed)
+            // What is left of a file tells nothing about the line, nor does a probe.
+            if range.upperBound < self.facts.size, !wasProbing {
+                self.memory.chunk = UploadChunk.next(
+                    after: size,
+                    sent: sent,
+                    elapsed: answer.elapsed,
+                    isChecked: self.memory.tus?.checksum != nil
+                )
             }
             guard let offset = answer.number("Upload-Offset") else { return self.askOffset() }
             return self.goOn(at: offset)

@@ -125,21 +125,26 @@ public enum UploadStep: Hashable, Sendable {
 /// How much one call appends: about four seconds' worth, so that progress is acknowledged as often.
 ///
 /// One endless append would be fastest by a round trip for each piece, but a server that drops what a broken
-/// connection has brought would lose all of it again and again.
+/// connection has brought would lose all of it again and again. A piece with a checksum is always dropped if it does
+/// not arrive whole, and is one second's worth.
 enum UploadChunk {
     static let smallest: Int64 = 1 << 20
     static let first: Int64 = 8 << 20
-    static let largest: Int64 = 256 << 20
-    static let seconds: Double = 4
 
     /// The next size, from what the last call had sent and how long it took; at most double or half.
-    static func next(after size: Int64, sent: Int64, elapsed: Duration) -> Int64 {
+    static func next(after size: Int64, sent: Int64, elapsed: Duration, isChecked: Bool = false) -> Int64 {
         let (seconds, attoseconds) = elapsed.components
         let time = max(Double(seconds) + Double(attoseconds) / 1e18, 0.001)
-        let wanted = Double(sent) / time * Self.seconds
+        let wanted = Double(sent) / time * (isChecked ? 1 : 4)
         let bounded = min(max(wanted, Double(size) / 2), Double(size) * 2)
-        return min(max(Int64(bounded), Self.smallest), Self.largest)
+        return min(max(Int64(bounded), Self.smallest), isChecked ? 64 << 20 : 256 << 20)
     }
+
+    /// The size of a piece that finds out whether the server still has to take in what an earlier connection brought.
+    static let probe: Int64 = Self.smallest
+
+    /// The next size after a piece that did not arrive: smaller ones lose less.
+    static func smaller(than size: Int64) -> Int64 { max(Self.smallest, size / 2) }
 }
 
 /// Carries an upload by a protocol: answers in, the next request out; no I/O, no clock.

@@ -102,7 +102,7 @@ struct ServiceHandler: ControlHandler {
         case .check:
             return await self.check()
         case .exportResumeData(let id):
-            return .resumeData(try await self.engine.resumeData(of: id))
+            return .resumeData(try await self.engine.resumeDocument(of: id))
         case .importResumeData(let document, let request, let beside):
             let added = try await self.engine.importResumeData(document, request, beside: beside)
             await self.engine.runAdded()

@@ -13,10 +13,14 @@ final class BlockingPool: Sendable {
 
     /// Runs a closure on one of the threads and gives its result.
     func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        let index = self.next.wrappingAdd(1, ordering: .relaxed).oldValue
-        let queue = self.queues[Int(index.magnitude % UInt(self.queues.count))]
-        return try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result { try body() }) }
+        try await withCheckedThrowingContinuation { continuation in
+            self.start { continuation.resume(with: Result { try body() }) }
         }
+    }
+
+    /// Lets one of the threads run a closure, in its turn.
+    func start(_ body: @escaping @Sendable () -> Void) {
+        let index = self.next.wrappingAdd(1, ordering: .relaxed).oldValue
+        self.queues[Int(index.magnitude % UInt(self.queues.count))].async(execute: body)
     }
 }

@@ -7,23 +7,9 @@ extension Engine {
     /// What is needed to go on with a download elsewhere: up to its durable offset, and with its whole URL.
     ///
     /// The partial is read back, which takes as long as the disk needs. A running job is not disturbed.
-    ///
-    /// - Throws: ``FerryError`` if there is no such job, or it is completed, cancelled or an upload.
-    public func resumeData(of id: JobID) async throws -> ResumeData {
-        let (job, request, record) = try await self.services.store.read { reader in
-            (try reader.job(id), try reader.request(id), try reader.file(id))
-        }
-        guard let job, let request else {
-            throw FerryError(.unknownJob, "there is no job \(id)", exitStatus: .failed)
-        }
-        guard job.kind == .download, !job.state.isFinal else {
-            let reason = job.kind == .download ? "is \(job.state.rawValue)" : "is an upload"
-            throw FerryError(
-                .wrongState,
-                "job \(id) \(reason); only a download that is not over has resume data",
-                exitStatus: .failed
-            )
-        }
+    func resumeData(of job: JobRecord, _ request: JobRequest) async throws -> ResumeData {
+        let id = job.id
+        let record = try await self.services.store.read { try $0.file(id) }
         var document = ResumeData(
             createdAt: self.services.time.now(),
             url: request.url,
@@ -108,7 +94,7 @@ extension Engine {
     }
 
     /// Runs what reads much on a thread of its own, so that no sync of a transfer stands behind it.
-    private static func reading<Value: Sendable>(
+    static func reading<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         try await BlockingPool(label: "ferry.resume-data", width: 1).run(body)
@@ -116,7 +102,7 @@ extension Engine {
 }
 
 extension JobChange {
-    fileprivate func with(_ job: JobRecord) -> JobChange {
+    func with(_ job: JobRecord) -> JobChange {
         JobChange(event: self.event, job: job, remote: self.remote)
     }
 }

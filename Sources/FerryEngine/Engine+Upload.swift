@@ -13,6 +13,11 @@ struct UploadSources: Sendable {
     /// A file of the queue's own that goes with the job.
     var spool: String?
 
+    /// A file that was looked at.
+    init(source: SourceIdentity) {
+        self.source = source
+    }
+
     /// Looks at all files that an upload sends.
     ///
     /// - Throws: ``FerryError`` `.localIO` for one that is missing, not readable or no regular file.

@@ -13,6 +13,8 @@ struct TransferServices: Sendable {
     let time: EngineTime
     let calls: FileCalls
     let disk: BlockingPool
+    /// The threads that read ahead of what is sent.
+    let reading = BlockingPool(label: "ferry.reader", width: 4)
     /// Memory between network and disk, for all transfers together: 16 MiB at most.
     let slabs = SlabPool(limit: 64)
     /// The writer's thread.

@@ -104,6 +104,8 @@ extension UploadTransfer {
         case interim(ResponseHead)
         /// The last byte of a body that must not be sent twice waits.
         case lastByte
+        /// The disk has given what the body waited for.
+        case canGoOn
     }
 
     /// One request, one answer.
@@ -120,7 +122,9 @@ extension UploadTransfer {
                     identity: work.source,
                     running: self.running,
                     showsSent: !work.isResumable,
-                    gateReached: outgoing.isRepeatable ? nil : { @Sendable in signal.yield(.lastByte) }
+                    reading: self.services.reading,
+                    gateReached: outgoing.isRepeatable ? nil : { @Sendable in signal.yield(.lastByte) },
+                    canGoOn: { signal.yield(.canGoOn) }
                 )
         }
         var request = self.httpRequest(outgoing, work)
@@ -195,6 +199,8 @@ extension UploadTransfer {
                     try await self.commit(&work)
                     self.services.crash.reach(.uploadSent)
                     source?.openGate()
+                    exchange.resume()
+                case .canGoOn:
                     exchange.resume()
                 }
             }

@@ -7,6 +7,8 @@ import Glibc
 public struct FileCalls: Sendable {
     /// pread(2).
     public var pread: @Sendable (Int32, UnsafeMutableRawPointer, Int, Int64) -> Int
+    /// preadv2(2) with RWF_NOWAIT: only what is in memory.
+    public var preadCached: @Sendable (Int32, UnsafeMutableRawPointer, Int, Int64) -> Int
     /// pwrite(2).
     public var pwrite: @Sendable (Int32, UnsafeRawPointer, Int, Int64) -> Int
     /// fdatasync(2).
@@ -29,6 +31,7 @@ public struct FileCalls: Sendable {
     /// The kernel's own.
     public static let real = FileCalls(
         pread: { Glibc.pread($0, $1, $2, off_t($3)) },
+        preadCached: { ferry_pread_cached($0, $1, $2, $3) },
         pwrite: { Glibc.pwrite($0, $1, $2, off_t($3)) },
         fdatasync: { Glibc.fdatasync($0) },
         fsync: { Glibc.fsync($0) },

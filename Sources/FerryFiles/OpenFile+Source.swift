@@ -20,6 +20,36 @@ extension OpenFile {
         return file
     }
 
+    /// Reads what of a range is in the page cache, at least its first byte; never waits for the disk (preadv2(2)).
+    ///
+    /// - Returns: How many bytes; nil if the disk would have to be waited for, or the file system cannot tell.
+    /// - Throws: ``SystemError``, ENODATA if the file ends before the range begins.
+    public func readCached(
+        into buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64
+    ) throws(SystemError) -> Int? {
+        guard let base = buffer.baseAddress else { return 0 }
+        let count = self.calls.preadCached(self.descriptor, base, buffer.count, offset)
+        if count > 0 { return count }
+        if count < 0, [EAGAIN, EINTR, EOPNOTSUPP, ENOSYS].contains(errno) { return nil }
+        throw SystemError(errno: count < 0 ? errno : ENODATA, action: "read", path: self.path)
+    }
+
+    /// Brings a range into the page cache, and waits for that.
+    ///
+    /// - Throws: ``SystemError``, ENODATA if the file ends before the range does.
+    public func warm(_ range: Range<Int64>) throws(SystemError) {
+        let size = Int(min(range.upperBound - range.lowerBound, 256 * 1_024))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4_096)
+        defer { buffer.deallocate() }
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let count = min(size, Int(range.upperBound - position))
+            try self.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), at: position)
+            position += Int64(count)
+        }
+    }
+
     /// Copies a range of another file to an offset of this one, inside the kernel where it can do that.
     ///
     /// copy_file_range(2) refuses some pairs of files, and gives nothing for some that have something; whatever

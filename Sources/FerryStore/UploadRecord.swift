@@ -103,6 +103,14 @@ extension Reader {
         )
     }
 
+    /// The job that works with an upload on a server, by the upload's own URL.
+    public final func owner(ofUpload url: String) throws -> JobID? {
+        try self.connection.first(
+            "SELECT job FROM secret WHERE kind = ? AND value = ?",
+            [UploadRecord.urlSecret, url]
+        ) { $0.job() }
+    }
+
     /// The jobs that have a spool file, with its path, by their number.
     public final func spools() throws -> [(job: JobID, path: String)] {
         try self.connection.rows(

@@ -154,6 +154,7 @@ import Testing
             (201, ["Upload-Complete": "?0"], place, true, "HEAD"),
             (201, ["Upload-Complete": "?0"], nil, true, "bad"),
             (200, ["Upload-Complete": "?1"], nil, true, "done"),
+            (200, ["Upload-Complete": "?1", "Upload-Offset": "101"], nil, true, "bad-response"),
             (200, ["Upload-Offset": "50"], place, true, "HEAD"),
             (413, [:], nil, false, "too-large"),
             (413, ["Upload-Limit": "max-append-size=40"], nil, false, "POST 0-0"),
@@ -188,6 +189,7 @@ import Testing
         arguments: [
             (204, ["Upload-Offset": "5", "Upload-Complete": "?0"], "PATCH 5-8388613"),
             (204, ["Upload-Offset": "20971520", "Upload-Complete": "?1"], "done"),
+            (204, ["Upload-Offset": "20971521", "Upload-Complete": "?1"], "bad-response"),
             (204, ["Upload-Offset": "20971520", "Upload-Complete": "?0"], "PATCH 20971520-20971520"),
             (200, ["Upload-Offset": "20971521", "Upload-Complete": "?0"], "bad-response"),
             (200, [:], "bad"), (200, ["Upload-Offset": "five"], "bad"),
@@ -219,6 +221,7 @@ import Testing
             (false, 204, ["Upload-Complete": "?0"], "PATCH 8388608-16777216"),
             (false, 204, ["Upload-Complete": "?0", "Upload-Offset": "7"], "PATCH 7-8388615"),
             (true, 200, ["Upload-Complete": "?1"], "done"), (true, 200, [:], "done"),
+            (true, 200, ["Upload-Complete": "?1", "Upload-Offset": "20971521"], "bad-response"),
             (true, 200, ["Upload-Complete": "?0"], "HEAD"), (true, 200, ["Upload-Offset": "900"], "HEAD"),
             (true, 422, ["Upload-Complete": "?1"], "server"),
             (true, 500, ["Upload-Complete": "?1"], "server"),

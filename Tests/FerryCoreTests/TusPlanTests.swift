@@ -260,15 +260,46 @@ import Testing
         #expect(plan.memory.chunk == UploadChunk.smallest)
     }
 
+    @Test(arguments: [(2, 4, 1), (3, 8, 8)] as [(Int64, Int64, Int64)])
+    func `an attempt that finds nothing of the last piece probes, and sends smaller ones`(
+        offset: Int64,
+        chunk: Int64,
+        first: Int64
+    ) throws {
+        var memory = UploadMemory()
+        memory.url = "https://example.org/files/1"
+        memory.offset = 2 * Self.mebibyte
+        memory.chunk = 8 * Self.mebibyte
+        var plan = TusPlan(facts: self.facts, memory: memory)
+        _ = plan.begin()
+        let step = plan.take(self.answer(200, ["Upload-Offset": "\(offset * Self.mebibyte)"]))
+        let range = try #require(step.range)
+        #expect(range == offset * Self.mebibyte..<(offset + first) * Self.mebibyte)
+        #expect(plan.memory.chunk == chunk * Self.mebibyte)
+        var answer = self.answer(204, ["Upload-Offset": "\(range.upperBound)"])
+        answer.elapsed = .seconds(4)
+        let next = try #require(plan.take(answer).range)
+        #expect(next.upperBound - next.lowerBound == chunk * Self.mebibyte)
+    }
+
     @Test(
         arguments: [
-            (8 << 20, 8 << 20, 4_000, 8 << 20), (8 << 20, 8 << 20, 8_000, 4 << 20),
-            (8 << 20, 8 << 20, 0, 16 << 20), (256 << 20, 256 << 20, 1, 256 << 20),
-            (1 << 20, 1 << 20, 60_000, 1 << 20), (8 << 20, 1 << 20, 4_000, 4 << 20),
-        ] as [(Int64, Int64, Int64, Int64)]
+            (8 << 20, 8 << 20, 4_000, 8 << 20, 4 << 20), (8 << 20, 8 << 20, 8_000, 4 << 20, 4 << 20),
+            (8 << 20, 8 << 20, 0, 16 << 20, 16 << 20), (256 << 20, 256 << 20, 1, 256 << 20, 64 << 20),
+            (1 << 20, 1 << 20, 60_000, 1 << 20, 1 << 20), (8 << 20, 1 << 20, 4_000, 4 << 20, 4 << 20),
+            (8 << 20, 8 << 20, 1_000, 16 << 20, 8 << 20),
+        ] as [(Int64, Int64, Int64, Int64, Int64)]
     )
-    func `a piece is about four seconds' worth`(size: Int64, sent: Int64, ms: Int64, expected: Int64) {
-        #expect(UploadChunk.next(after: size, sent: sent, elapsed: .milliseconds(ms)) == expected)
+    func `a piece is about four seconds' worth, and with a checksum one second's`(
+        size: Int64,
+        sent: Int64,
+        ms: Int64,
+        expected: Int64,
+        isChecked: Int64
+    ) {
+        let elapsed = Duration.milliseconds(ms)
+        #expect(UploadChunk.next(after: size, sent: sent, elapsed: elapsed) == expected)
+        #expect(UploadChunk.next(after: size, sent: sent, elapsed: elapsed, isChecked: true) == isChecked)
     }
 }
 

@@ -125,6 +125,49 @@ import Testing
         }
     }
 
+    @Test func `what ends an abandoned upload is shown nowhere, and forgotten when the server has done it`()
+        async throws
+    {
+        let server = try UploadServer(
+            .tus(extensions: "creation,termination"),
+            override: { request, number in
+                switch request.method {
+                case "PATCH": Reply(503, headers: ["Retry-After: 3600", "Connection: close"])
+                case "DELETE" where number == 0: Reply(503)
+                default: nil
+                }
+            }
+        )
+        try await withDesk { desk in
+            try Self.object.write(to: desk.folder.file("a.bin"))
+            let add = ["add", "--protocol", "tus"] + Self.fields + ["--upload", "a.bin"]
+            #expect(try await desk.ferry(add + ["\(server.url)?token=s3cr3t-query"]).status == 0)
+            let run = try desk.start("run")
+            _ = try await desk.job { $0["state"].text == "waiting" }
+            try await desk.success("cancel", "1")
+            var said: [UInt8] = []
+            for command in [["show", "1", "--json"], ["log", "1", "--json"], ["doctor", "--json"]] {
+                let result = try await desk.ferry(command)
+                said += result.stdoutBytes + result.stderrBytes
+            }
+            run.kill()
+            _ = try await run.waitForExit()
+            try desk.stopService()
+            #expect(Self.found(in: said).isEmpty, "\(String(decoding: said, as: UTF8.self))")
+            // The server has put it off: the next service asks again, with the same fields.
+            #expect(try !Self.found(in: desk, ["jobs.db"]).isEmpty)
+            var services = 0
+            repeat {
+                try await desk.success("run", "--until-empty")
+                try desk.stopService()
+                services += 1
+            } while try !Self.found(in: desk, Self.stateFiles(desk)).isEmpty && services < 20
+            let ends = server.server.requests.filter { $0.method == "DELETE" }
+            #expect(ends.count > 1 && ends.allSatisfy { $0.header("X-Api-Key") == "s3cr3t-key" })
+            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+        }
+    }
+
     @Test func `another origin gets none of the user's secrets, not even after a way back`() async throws {
         try await withDesk { desk in
             let other = Watched("")

@@ -26,6 +26,9 @@ int64_t ferry_first_hole(int fd);
 /* copy_file_range(2) at offsets that stay as they are. */
 ssize_t ferry_copy_file_range(int from, int64_t from_offset, int to, int64_t to_offset, size_t length);
 
+/* preadv2(2) of one buffer with RWF_NOWAIT: what is in memory, else -1 with EAGAIN, or EOPNOTSUPP where none tells. */
+ssize_t ferry_pread_cached(int fd, void *buffer, size_t length, int64_t offset);
+
 /* openat(2) with a mode. */
 int ferry_openat(int dir, const char *path, int flags, mode_t mode);
 
