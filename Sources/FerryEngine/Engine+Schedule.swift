@@ -60,6 +60,7 @@ extension Engine {
         for (client, attachment) in self.attachments where !attachment.jobs.isDisjoint(with: ids) {
             self.attachments[client]?.jobs.formUnion(added)
         }
+        if self.view == .wanted { self.view = .none }
     }
 
     /// Refuses jobs to come after that do not exist, or that come after this one themselves.

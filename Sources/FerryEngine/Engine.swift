@@ -29,7 +29,7 @@ public actor Engine {
     }
 
     /// What the queue's heads are.
-    private enum View {
+    enum View {
         /// Out of date.
         case none
         /// The first jobs of every host.
@@ -54,7 +54,7 @@ public actor Engine {
     private let news: EngineNews
     /// What may run next, and the hosts' budgets.
     var queue: ClaimQueue
-    private var view = View.none
+    var view = View.none
     var deadlines = Deadlines()
     /// Wall time less the time that nobody sets, as it was when stored times were last right.
     var clockOffset: Duration?

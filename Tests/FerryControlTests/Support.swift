@@ -31,7 +31,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     func take() throws -> Element {
-        try #require(self.count.wait(timeout: .now() + 30) == .success, "nothing came")
+        try #require(self.count.wait(timeout: .now() + 120) == .success, "nothing came")
         return self.elements.withLock { $0.removeFirst() }
     }
 }

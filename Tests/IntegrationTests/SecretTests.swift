@@ -20,9 +20,10 @@ import Testing
     }
 
     /// Which of the secrets the files of a folder hold, each with its file.
-    private static func found(in desk: Desk, _ names: [String]) throws -> [String] {
-        try names.flatMap { name in
-            try Self.found(in: desk.folder.read("queue/\(name)")).map { "\(name): \($0)" }
+    private static func found(in desk: Desk, _ names: [String]) -> [String] {
+        names.flatMap { name in
+            // A service that ends meanwhile takes some of them along.
+            Self.found(in: (try? desk.folder.read("queue/\(name)")) ?? []).map { "\(name): \($0)" }
         }
     }
 
@@ -96,7 +97,7 @@ import Testing
             // The failed job may be retried and keeps its own; the completed one's secrets are gone.
             try await desk.success("cancel", "2")
             try desk.stopService()
-            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
             #expect(try Self.object.matches("\(desk.target())/file") == nil)
         }
     }
@@ -110,7 +111,7 @@ import Testing
             #expect(try await desk.ferry(["add", "-d", desk.target()] + Self.fields + [url]).status == 0)
             try desk.stopService()
             let others = try Self.stateFiles(desk).filter { !$0.hasPrefix("jobs.db") }
-            #expect(try Self.found(in: desk, others).isEmpty)
+            #expect(Self.found(in: desk, others).isEmpty)
             for (name, mode) in [("queue", 0o700), ("queue/jobs.db", 0o600), ("queue/ferryd.log", 0o600)] {
                 var info = stat()
                 #expect(stat(desk.folder.file(name), &info) == 0)
@@ -121,7 +122,7 @@ import Testing
             #expect(server.requests.first?.header("X-Api-Key") == "s3cr3t-key")
             #expect(server.requests.first?.target == "/file?token=s3cr3t-query")
             try desk.stopService()
-            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
         }
     }
 
@@ -164,7 +165,7 @@ import Testing
             } while try !Self.found(in: desk, Self.stateFiles(desk)).isEmpty && services < 20
             let ends = server.server.requests.filter { $0.method == "DELETE" }
             #expect(ends.count > 1 && ends.allSatisfy { $0.header("X-Api-Key") == "s3cr3t-key" })
-            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
         }
     }
 
