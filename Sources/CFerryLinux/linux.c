@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -147,6 +149,68 @@ int ferry_spawn_service(const char *path, char *const *argv, int status_fd, pid_
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
+
+/* A file in memory that holds `input`, to be read from its beginning; -1 with errno. */
+static int memory_file(const void *input, size_t length) {
+    int fd = memfd_create("ferry-input", MFD_CLOEXEC);
+    const char *bytes = input;
+    while (fd >= 0 && length > 0) {
+        ssize_t n = write(fd, bytes, length);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) {
+            int error = errno;
+            close(fd);
+            errno = error;
+            return -1;
+        }
+        bytes += n;
+        length -= (size_t)n;
+    }
+    if (fd >= 0) lseek(fd, 0, SEEK_SET);
+    return fd;
+}
+
+int ferry_spawn_program(
+    const char *path, char *const *argv, char *const *envp, const void *input, size_t length, int output, int errors,
+    pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, defaults;
+    int error = 0;
+    int in = memory_file(input, length);
+    /* None of them may be one of the descriptors that are replaced first. */
+    int source = in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 10);
+    int out = fcntl(output, F_DUPFD_CLOEXEC, 10);
+    int err = fcntl(errors, F_DUPFD_CLOEXEC, 10);
+    if (source < 0 || out < 0 || err < 0) error = errno;
+    if (error == 0) {
+        posix_spawn_file_actions_init(&actions);
+        posix_spawnattr_init(&attributes);
+        posix_spawn_file_actions_adddup2(&actions, source, 0);
+        posix_spawn_file_actions_adddup2(&actions, out, 1);
+        posix_spawn_file_actions_adddup2(&actions, err, 2);
+        posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+        posix_spawn_file_actions_addchdir_np(&actions, "/");
+        sigemptyset(&none);
+        sigfillset(&defaults);
+        sigdelset(&defaults, SIGKILL);
+        sigdelset(&defaults, SIGSTOP);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &defaults);
+        posix_spawnattr_setflags(
+            &attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        error = posix_spawn(pid, path, &actions, &attributes, argv, envp);
+        posix_spawnattr_destroy(&attributes);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    if (in >= 0) close(in);
+    if (source >= 0) close(source);
+    if (out >= 0) close(out);
+    if (err >= 0) close(err);
+    return error;
+}
+
+int ferry_pidfd(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
 void ferry_name_thread(const char *name) { prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); }
 

@@ -215,6 +215,7 @@ enum Invocation: Sendable {
         for text in arguments.values(.header) {
             changes.headers.append(try OptionValue.header(text, as: "-H"))
         }
+        try ScheduleOptions(arguments, in: surroundings).apply(to: &changes)
         guard !changes.isEmpty else {
             throw .usage("ferry set needs something to change, such as --priority 5")
         }
@@ -287,6 +288,8 @@ struct TransferOrder: Sendable {
         for index in requests.indices { requests[index].stallTimeout = stallTimeout }
         let deadline = OptionValue.milliseconds(arguments.value(.deadline))
         for index in requests.indices { requests[index].deadlineMs = deadline }
+        let schedule = try ScheduleOptions(arguments, in: surroundings)
+        for index in requests.indices { schedule.apply(to: &requests[index]) }
         if destination.isLeftToService, destination.createsDirectory {
             for index in requests.indices { requests[index].createsDirectory = true }
         }

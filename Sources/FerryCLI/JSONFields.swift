@@ -21,6 +21,8 @@ enum JSONFields {
         ("result_url", "Of an upload: where the server keeps it, null until that is known."),
         ("group", "The group."),
         ("priority", "From -100 to 100."),
+        ("after", "The numbers of the jobs that have to be completed before it; empty if there are none."),
+        ("window", "The hours at which it may run, HH:MM-HH:MM in its owner's local time; null if at any."),
         (
             "bytes_done",
             "Bytes that are there; of an upload those that the server has acknowledged (protocols tus and "
@@ -31,7 +33,7 @@ enum JSONFields {
         ("rate_bytes_per_s", "Over the last seconds, null unless running."),
         ("eta_s", "Seconds to the end at that rate."),
         ("attempt", "0 before the first try; counts up."),
-        ("retry_at", "When it will be tried again."),
+        ("retry_at", "When it will be tried again; of a queued job, when the pause of its host is over."),
         ("created_at", "When it was accepted."),
         ("started_at", "When it first ran."),
         ("finished_at", "When it ended."),
@@ -46,6 +48,7 @@ enum JSONFields {
             "answer",
             "In show only, of an upload: status, headers, body and is_cut of the server's last answer."
         ),
+        ("deadline_at", "In show only, of a job with a deadline: when it gives up."),
     ]
 
     /// Of an event.

@@ -36,7 +36,7 @@ enum ManualPage {
         for option in OptionTable.all where !option.hidden {
             page += ".It \(Self.flag(option))\n" + Self.commands(option) + Self.sentences(option.help)
         }
-        page += ".El\n" + Self.states + Self.json
+        page += ".El\n" + Self.states + Self.schedules + Self.json
         page += ".Pp\nFields of a job:\n" + Self.list(JSONFields.job)
         page += ".Pp\nFields of an event:\n" + Self.list(JSONFields.event)
         page += ".Pp\nFields of a line about progress:\n" + Self.list(JSONFields.progress)

@@ -3,6 +3,7 @@ enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts, deadline, stallTimeout
     case redact, resumeData, repair, startOver
     case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
+    case window, after, renew
     case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
     case user, allowDirectory, linger
     case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
@@ -39,6 +40,10 @@ enum ValueKind: Equatable, Sendable {
     case priority
     /// A point in time, `HH:MM`, `+8h`, a date or RFC 3339.
     case time
+    /// Hours of the day, `22:00-06:00`, or `none`.
+    case window
+    /// The number of a job, or `none`.
+    case job
     /// A host, `name` or `name:port`.
     case host
     /// A number from 1 to 1000, or `default`.
@@ -282,6 +287,39 @@ enum OptionTable {
             help:
                 "Wait until TIME: HH:MM or a date in local time, +DURATION such as +8h, or RFC 3339. A time that "
                 + "has passed is no wait."
+        ),
+        CommandOption(
+            .window,
+            "window",
+            value: "HH:MM-HH:MM",
+            kind: .window,
+            key: "window",
+            commands: Self.changeable,
+            help:
+                "Run only between these hours of the caller's local time, such as 22:00-06:00; outside them the job "
+                + "waits, and what it has is kept. none is no window."
+        ),
+        CommandOption(
+            .after,
+            "after",
+            value: "JOB",
+            kind: .job,
+            key: "after",
+            repeats: true,
+            commands: Self.changeable,
+            help:
+                "Wait until JOB is completed, and fail if that fails; may be given more than once. none is no job."
+        ),
+        CommandOption(
+            .renew,
+            "renew",
+            value: "PROGRAM",
+            kind: .text,
+            key: "renew",
+            commands: Self.downloads + [.set],
+            help:
+                "When the link has expired (403 or 410), run PROGRAM, which gets the job as JSON and prints a new "
+                + "URL as its only line; the download goes on if the file there is the same. none is no program."
         ),
     ]
 

@@ -51,6 +51,16 @@ enum OptionValue {
                     "\(name): '\(value.shown)' is no time such as 22:00, +8h, 2026-12-24 or 2026-12-24T22:00:00Z"
                 )
             }
+        case .window:
+            guard value == ScheduleOptions.none || ScheduleOptions.window(value) != nil else {
+                throw .usage(
+                    "\(name): '\(value.shown)' is no window such as 22:00-06:00, with two different ends"
+                )
+            }
+        case .job:
+            guard value == ScheduleOptions.none || JobID(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no number of a job; 'ferry list' shows them")
+            }
         case .host:
             guard HostPattern(value) != nil else {
                 throw .usage("\(name): '\(value.shown)' is no host such as example.org or example.org:8443")

@@ -30,6 +30,10 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var group: String?
     /// -100…100.
     public var priority: Int
+    /// The jobs that have to be completed before it, as asked for.
+    public var after: [JobID] = []
+    /// The hours at which it may run, `22:00-06:00` in its owner's local time; null if at any.
+    public var window: String?
     /// Bytes present, in memory of the kernel or on disk.
     public var bytesDone: Int64
     /// Bytes that survive a power cut.
@@ -66,6 +70,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var segments: [SegmentDocument]?
     /// In `show` only, and of uploads that were answered.
     public var answer: AnswerDocument?
+    /// In `show` only, and of jobs with a deadline: when it gives up.
+    public var deadlineAt: Timestamp?
 
     /// Makes a document of the fields that every job has; the rest is set afterwards.
     public init(
@@ -87,7 +93,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.attempt = 0
     }
 
-    /// Encodes every field, null if unknown; `segments` and `answer` only if set.
+    /// Encodes every field, null if unknown; `segments`, `answer` and `deadlineAt` only if set.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.type, forKey: .type)
@@ -103,6 +109,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.resultUrl, forKey: .resultUrl)
         try container.encode(self.group, forKey: .group)
         try container.encode(self.priority, forKey: .priority)
+        try container.encode(self.after, forKey: .after)
+        try container.encode(self.window, forKey: .window)
         try container.encode(self.bytesDone, forKey: .bytesDone)
         try container.encode(self.bytesDurable, forKey: .bytesDurable)
         try container.encode(self.bytesTotal, forKey: .bytesTotal)
@@ -121,6 +129,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encode(self.contentEncoding, forKey: .contentEncoding)
         try container.encodeIfPresent(self.segments, forKey: .segments)
         try container.encodeIfPresent(self.answer, forKey: .answer)
+        try container.encodeIfPresent(self.deadlineAt, forKey: .deadlineAt)
     }
 }
 

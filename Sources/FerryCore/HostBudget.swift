@@ -80,6 +80,12 @@ public struct HostBudget: Hashable, Sendable {
             && self.gap == .zero
     }
 
+    /// No job starts before, as far as it is known; nil if one may now.
+    public var opensAt: Timestamp? {
+        guard let pausedUntil, let nextStart else { return self.pausedUntil ?? self.nextStart }
+        return max(pausedUntil, nextStart)
+    }
+
     /// Whether that job runs.
     public func runs(_ id: JobID) -> Bool { self.runs[id] != nil }
 

@@ -20,6 +20,12 @@ public struct JobChanges: Hashable, Sendable, Codable {
     public var attempts: Int?
     /// `--deadline`, in milliseconds from now on; 0 = none.
     public var deadlineMs: Int64?
+    /// `--window`.
+    public var window: Amendment<RunWindow>?
+    /// `--after`: the jobs that have to be completed first, in the place of those before.
+    public var after: [JobID]?
+    /// `--renew`: the program, absolute.
+    public var renew: Amendment<String>?
 
     /// Makes changes; the default changes nothing.
     public init(
@@ -59,6 +65,9 @@ public struct JobChanges: Hashable, Sendable, Codable {
         changed.notBefore = self.notBefore ?? request.notBefore
         changed.attempts = self.attempts ?? request.attempts
         changed.deadlineMs = self.deadlineMs ?? request.deadlineMs
+        if let window = self.window { changed.window = window.value }
+        if let after = self.after { changed.after = after.isEmpty ? nil : after }
+        if let renew = self.renew { changed.renew = renew.value }
         if let output = self.output {
             changed.output = output
             let slash = output.lastIndex(of: "/") ?? output.startIndex
@@ -78,6 +87,9 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if old.group != new.group { names.append("group") }
         if old.attempts != new.attempts { names.append("attempts") }
         if old.deadlineMs != new.deadlineMs { names.append("deadline") }
+        if old.window != new.window { names.append("window") }
+        if old.after != new.after { names.append("jobs before it") }
+        if old.renew != new.renew { names.append("program for new links") }
         if old.allowHTTP != new.allowHTTP { names.append("leave for plain http") }
         return names
     }

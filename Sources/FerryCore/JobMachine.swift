@@ -53,12 +53,16 @@ public enum JobEvent: Hashable, Sendable {
     case retry
     /// What it waited for is there.
     case due
-    /// A person wants it to begin no earlier than then.
-    case schedule(Timestamp)
+    /// It must not begin before then; nil: before other jobs have ended.
+    case schedule(Timestamp?)
     /// Its `--deadline` has passed.
     case deadlinePassed
     /// A job that it comes after failed.
     case dependencyFailed
+    /// Its link has expired, and there is no new one yet: the program that has one is asked again then.
+    case renewLater(Timestamp)
+    /// Its link has expired, and there is no new one.
+    case renewalFailed
 }
 
 /// What the owner does once the new status is committed.
@@ -130,6 +134,9 @@ public struct JobMachine: Sendable {
         case .schedule(let time): self.postpone(until: time)
         case .deadlinePassed: self.passDeadline()
         case .dependencyFailed: self.failDependency()
+        case .renewLater(let time):
+            self.endRenewal(JobStatus(state: .waiting, waitReason: .auth, retryAt: time))
+        case .renewalFailed: self.endRenewal(JobStatus(state: .failed, failureReason: .linkExpired))
         }
     }
 
@@ -208,7 +215,7 @@ public struct JobMachine: Sendable {
     }
 
     /// A paused or failed job stays as it is; one that is resumed or tried again can be postponed then.
-    private mutating func postpone(until time: Timestamp) -> JobOutcome {
+    private mutating func postpone(until time: Timestamp?) -> JobOutcome {
         let waiting = JobStatus(state: .waiting, waitReason: .schedule, retryAt: time)
         switch self.status.state {
         case .queued: return self.move(to: waiting, [])
@@ -234,5 +241,13 @@ public struct JobMachine: Sendable {
             self.move(to: JobStatus(state: .failed, failureReason: .dependency), [.setFinished])
         case .queued, .running, .paused, .failed, .completed, .cancelled: .unchanged
         }
+    }
+
+    /// Whoever has paused, resumed or given up the job meanwhile has the last word.
+    private mutating func endRenewal(_ status: JobStatus) -> JobOutcome {
+        guard self.status.state == .waiting, self.status.waitReason == .auth, self.status != status else {
+            return .unchanged
+        }
+        return self.move(to: status, status.state == .failed ? [.setFinished] : [])
     }
 }

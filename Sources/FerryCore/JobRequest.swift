@@ -90,6 +90,12 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var notBefore: Timestamp?
     /// `-d`: a folder that is missing is made, by the service in the machine's queue.
     public var createsDirectory: Bool?
+    /// `--window`: the hours at which it may run.
+    public var window: RunWindow?
+    /// `--after`: the jobs that have to be completed first; nil is none.
+    public var after: [JobID]?
+    /// `--renew`: the program that knows a new URL when the link has expired, absolute.
+    public var renew: String?
     /// `--stall-timeout`, in milliseconds: how long silence may last; 0 = for ever; nil = the default.
     public var stallTimeoutMilliseconds: Int64?
     /// What an upload sends; nil for downloads.

@@ -8,8 +8,9 @@ extension RetryPlan {
     public static func message(_ cause: TransferCause, host: String) -> String {
         let sentence =
             switch cause {
-            case .status(let status, _, _, _):
+            case .status(let status, let wish, _, _):
                 "\(host) answered \(status)" + (self.phrase(status).map { " (\($0))" } ?? "")
+                    + (wish.map { $0 > .zero ? ", and asks to wait \(DurationText.format($0))" : "" } ?? "")
             case .transport(let code, let detail, let handshakeAlert):
                 self.transport(code, alert: handshakeAlert, host: host)
                     + (detail.isEmpty ? "" : ": \(detail)")

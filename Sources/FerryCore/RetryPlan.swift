@@ -16,25 +16,13 @@ public enum RetryPlan {
         case .shortBody: .retry(.transient, reason: .gaveUp)
         case .badResponse, .redirect: .retry(.doubtful, reason: .badResponse)
         case .tlsTruncated: .retry(.doubtful, reason: .tls)
-        case .webPage:
-            .fail(
-                .badResponse,
-                advice: "open the address in a browser: the server or the network wants a login"
-            )
-        case .changed:
-            .fail(
-                .changed,
-                advice: "the file changes faster than it can be fetched; try again when it is at rest"
-            )
+        case .webPage: .fail(.badResponse, advice: nil)
+        case .changed: .fail(.changed, advice: nil)
         case .tooLarge: .fail(.tooLarge, advice: nil)
-        case .checksum:
-            .fail(
-                .checksum,
-                advice: "what came is kept beside the destination; ferry retry JOB fetches it anew"
-            )
+        case .checksum: .fail(.checksum, advice: nil)
         case .local(let errno, _): self.classify(errno: errno)
         case .network: .wait(.network)
-        case .exists: .fail(.exists, advice: "give another name with -o, or say what to do with --if-exists")
+        case .exists: .fail(.exists, advice: nil)
         case .policy: .fail(.policy, advice: nil)
         case .busy: .retry(.transient, reason: .gaveUp)
         case .hostPaused: .retry(.hostPause, reason: .gaveUp)
@@ -66,7 +54,7 @@ public enum RetryPlan {
     ) -> (decision: RetryDecision, state: RetryState) {
         var state = state
         let stalled = policy.noProgress.map { now - state.progressAt >= $0 } ?? false
-        let gaveUp = RetryDecision.fail(.gaveUp, advice: "look at the cause, then use: ferry retry JOB")
+        let gaveUp = RetryDecision.fail(.gaveUp, advice: nil)
         switch self.classify(cause) {
         case .fail(let reason, let advice):
             return (.fail(reason, advice: advice), state)
@@ -136,13 +124,11 @@ public enum RetryPlan {
             .fail(.unsupported, advice: nil)
         case 500...599:
             .retry(.doubtful, reason: .server)
-        case 401:
-            .fail(.unauthorized, advice: "give credentials with -H 'Authorization: …' or in the URL")
-        case 407:
-            .fail(.unauthorized, advice: "the proxy wants credentials; put them into the proxy's address")
+        case 401, 407:
+            .fail(.unauthorized, advice: nil)
         case 403, 410:
             if mayBeExpired {
-                .fail(.linkExpired, advice: "the link may have expired: get the file again with a fresh one")
+                .fail(.linkExpired, advice: nil)
             } else {
                 .fail(status == 403 ? .forbidden : .notFound, advice: nil)
             }
@@ -166,13 +152,7 @@ public enum RetryPlan {
             .retry(.transient, reason: .gaveUp)
         case 35:
             alert ? .retry(.doubtful, reason: .tls) : .retry(.transient, reason: .gaveUp)
-        case 60, 83, 91:
-            .fail(
-                .tls,
-                advice:
-                    "check this machine's clock and the server's certificate, or name its authority with --cacert"
-            )
-        case 53, 54, 58, 59, 64, 66, 77, 80, 82, 98:
+        case 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 91, 98:
             .fail(.tls, advice: nil)
         case 90:
             .fail(.policy, advice: nil)
@@ -187,7 +167,7 @@ public enum RetryPlan {
         case 63:
             .fail(.tooLarge, advice: nil)
         case 67, 94:
-            .fail(.unauthorized, advice: "give credentials with -H 'Authorization: …' or in the URL")
+            .fail(.unauthorized, advice: nil)
         default:
             .retry(.doubtful, reason: .badResponse)
         }
@@ -198,13 +178,6 @@ public enum RetryPlan {
         switch errno {
         case 28, 122: .wait(.disk)  // ENOSPC, EDQUOT
         case 12, 23, 24: .retry(.doubtful, reason: .localIO)  // ENOMEM, ENFILE, EMFILE
-        case 1, 13, 30:
-            .fail(.localIO, advice: "give a folder that can be written, then use: ferry retry JOB")
-        case 5:
-            .fail(
-                .localIO,
-                advice: "look for what the kernel says of the disk (dmesg), then use: ferry retry JOB"
-            )
         default: .fail(.localIO, advice: nil)
         }
     }

@@ -20,6 +20,8 @@ extension JobDocument {
         self.advice = job.advice
         self.path = job.path
         self.group = job.group
+        self.after = job.after
+        self.window = job.window?.hours
         self.bytesDone = live?.done ?? job.bytesDurable
         self.bytesDurable = live?.durable ?? job.bytesDurable
         self.bytesTotal = live?.total ?? job.bytesTotal
@@ -66,6 +68,7 @@ extension JobDocument {
         self.init(snapshot.job, live: snapshot.live, remote: snapshot.remote)
         self.apply(snapshot.hostPause)
         guard segments else { return }
+        self.deadlineAt = snapshot.job.state.isEnded ? nil : snapshot.deadline
         self.answer = snapshot.answer.map {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)
         }

@@ -43,6 +43,10 @@ final class ServiceLife: Sendable {
         let news = NewsFlag()
         self.store = try JobStore(directory: location.stateDirectory)
         self.loop = try NetworkLoop(userAgent: "ferry/\(ferryVersion)")
+        var renewal = Renewal()
+        renewal.environment = environment
+        // A job's document has nothing that cannot be encoded.
+        renewal.document = { (try? ControlJSON.encode(JobDocument($0, remote: $1))) ?? [] }
         self.engine = Engine(
             store: self.store,
             loop: self.loop,
@@ -51,6 +55,7 @@ final class ServiceLife: Sendable {
             crashPoint: environment["FERRY_CRASH_POINT"],
             boardPath: location.stateDirectory + "/board",
             spool: location.stateDirectory + "/" + SpoolName.folder,
+            renewal: renewal,
             observer: { changes in
                 for change in changes { Self.record(change, in: log) }
                 subscriptions.publish(changes)

@@ -121,10 +121,22 @@ struct AttemptLedger: Sendable {
                     row.message = message
                     row.keep(state)
                 }
+            case .fail(.linkExpired, advice: _) where Renewal.isDue(job, request):
+                result = try JobLedger.apply(
+                    .mustWait(.auth, until: nil),
+                    to: job.id,
+                    in: transaction,
+                    at: now
+                ) { row in
+                    row.message = "\(message); \(request?.renew ?? "") is asked for a new link"
+                    row.keep(state)
+                    row.renewals += 1
+                    row.forgivenAttempts += 1
+                }
             case .fail(let reason, advice: let advice):
                 result = try JobLedger.apply(.failed(reason), to: job.id, in: transaction, at: now) { row in
-                    row.message = message
-                    row.advice = advice
+                    row.message = reason == .linkExpired ? Renewal.message(message, job, request) : message
+                    row.advice = advice ?? FailureAdvice.text(failure.cause, reason: reason)
                     row.keep(state)
                 }
             }
@@ -148,7 +160,12 @@ struct AttemptLedger: Sendable {
             return []
         }
         return try await self.services.store.write { transaction in
-            let outcome = event == .pause ? "paused" : "interrupted"
+            let outcome =
+                switch event {
+                case .pause: "paused"
+                case .deadlinePassed: FailureReason.gaveUp.rawValue
+                default: "interrupted"
+                }
             try self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
             let words =
                 event == .deadlinePassed ? try Engine.deadlineWords(running.id, transaction) : (nil, nil)

@@ -86,16 +86,29 @@ struct ClaimQueue {
     /// Says that a host's queue is being read; what changes from now on needs another look.
     mutating func isRead(_ name: String) { self.wanting.remove(name) }
 
-    /// The same budgets with other jobs.
-    func with(_ heads: [QueuedHead], at now: Timestamp) -> ClaimQueue {
-        var other = ClaimQueue(perHost: self.perHost, random: self.random)
-        other.running = self.running
-        other.runningOnSuspects = self.runningOnSuspects
-        for (name, heads) in Dictionary(grouping: heads, by: \.host) {
-            other.hosts[name] = Host(budget: self.hosts[name]?.budget ?? HostBudget())
-            other.refill(name, heads.sorted(), isCut: false, at: now)
+    /// Puts these jobs, in whatever order, in the place of all that are known; there are no others.
+    mutating func replace(_ heads: [QueuedHead], at now: Timestamp) {
+        self.wanting = []
+        for name in self.hosts.keys {
+            self.hosts[name]?.heads = []
+            self.hosts[name]?.isCut = false
         }
-        return other
+        for (name, heads) in Dictionary(grouping: heads, by: \.host) {
+            let budget = self.hosts[name]?.budget
+            self.hosts[name, default: Host()].heads =
+                heads.filter { budget?.runs($0.id) != true }.sorted()[...]
+        }
+        self.rebuild(at: now)
+    }
+
+    /// Adds a job to those that are known of its host, or gives it another place among them.
+    mutating func insert(_ head: QueuedHead, at now: Timestamp) {
+        var host = self.hosts[head.host] ?? Host()
+        guard !host.budget.runs(head.id) else { return }
+        host.heads.removeAll { $0.id == head.id }
+        host.heads.insert(head, at: host.heads.firstIndex { head < $0 } ?? host.heads.endIndex)
+        self.hosts[head.host] = host
+        self.evaluate(head.host, at: now)
     }
 
     // MARK: Claiming
@@ -158,7 +171,11 @@ struct ClaimQueue {
     mutating func begin(_ id: JobID, host name: String, at now: Timestamp) {
         let random = self.random()
         self.change(name, at: now) { host, _ in
-            host.heads.removeAll { $0.id == id }
+            if host.heads.first?.id == id {
+                host.heads.removeFirst()
+            } else {
+                host.heads.removeAll { $0.id == id }
+            }
             host.budget.began(id, at: now, random: random)
         }
         if let host = self.hosts[name], host.heads.isEmpty, host.isCut { self.wanting.insert(name) }

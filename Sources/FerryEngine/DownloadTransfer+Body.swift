@@ -261,6 +261,7 @@ extension DownloadTransfer {
                 job.bestBytes = durable
                 job.transientTries = 0
                 job.doubtfulTries = 0
+                job.renewals = 0
                 job.progressAt = now
             }
             try transaction.save(job)

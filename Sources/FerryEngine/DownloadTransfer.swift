@@ -415,22 +415,18 @@ struct DownloadTransfer: Sendable {
                 RetryAfter.parse($0, responseDate: date, now: now)
             },
             hadBytes: self.job.bytesDurable > 0,
-            linkMayExpire: URLRedaction.linkMayExpire(self.request.url)
+            linkMayExpire: self.request.renew != nil || URLRedaction.linkMayExpire(self.request.url)
         )
-        return TransferFailure(cause, message: self.serverWords(answer, sink.text))
+        return TransferFailure(cause, message: self.serverWords(cause, answer, sink.text))
     }
 
-    /// Plain text that a server sent along with a refusal, nil if it is a page or nothing.
-    private func serverWords(_ answer: Answer, _ body: String) -> String? {
-        guard answer.head.first("Content-Type")?.lowercased().hasPrefix("text/plain") == true else {
-            return nil
-        }
-        let line = FileName.display(body.split(whereSeparator: \.isNewline).first.map(String.init) ?? "")
-        guard !line.isEmpty else { return nil }
-        return RetryPlan.message(
-            .status(answer.head.status, retryAfter: nil, hadBytes: false, linkMayExpire: false),
-            host: self.running.host
-        ) + ": " + line
+    /// The words that a server sent along with a refusal, nil if it is a page or nothing.
+    private func serverWords(_ cause: TransferCause, _ answer: Answer, _ body: String) -> String? {
+        guard let type = answer.head.first("Content-Type")?.lowercased() else { return nil }
+        let first = body.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+        let text = type.hasPrefix("text/plain") ? first : body
+        guard let line = KeptAnswer.words(answer.head, Array(text.utf8)) else { return nil }
+        return RetryPlan.message(cause, host: self.running.host) + ": " + line
     }
 
     /// Lets a short body that nobody wants pass, so that its connection can be used again.

@@ -45,6 +45,7 @@ extension Engine {
     /// With `goOn` a failed or paused one is set going again, as `get` does. Thrown is ``FerryError`` `.usage` for
     /// a URL that cannot be used, `.exists` for an `-o` that is taken.
     public func add(_ requests: [JobRequest], goOn: Bool) async throws -> [Added] {
+        await self.followClock()
         let now = self.services.time.now()
         let configuration = self.services.configuration
         let calls = self.services.calls
@@ -104,6 +105,7 @@ extension Engine {
                 BasicCredentials.header(user: parsed.user ?? "", password: parsed.password ?? "")
             )
         }
+        try self.check(renew: request, configuration)
         if request.kind == .upload {
             guard request.upload != nil else { throw FerryError.usage("an upload needs something to send") }
             // It is found again by what it sends and where to, wherever the command was given.
@@ -181,6 +183,7 @@ extension Engine {
         if let place, let taken = try self.taken(place, item.request, transaction, calls) {
             return (taken, nil)
         }
+        try self.check(after: item.request.after ?? [], of: nil, in: transaction)
         let id = try transaction.insert(item.new)
         if let order = item.request.upload { try item.sources?.insert(order, job: id, in: transaction) }
         if let place = item.place,
@@ -193,6 +196,10 @@ extension Engine {
                 exitStatus: .failed
             )
         }
+        if var job = try transaction.job(id), let others = item.request.after {
+            try JobSchedule.set(after: others, of: &job, in: transaction)
+            try transaction.save(job)
+        }
         let job = try transaction.job(id)
         let event = try transaction.append(
             event: "added",
@@ -202,9 +209,12 @@ extension Engine {
             message: nil,
             at: now
         )
-        let deadline = item.request.deadlineAt
-        let change = JobChange(event: event, job: job, remote: nil, deadline: deadline)
-        return (Added(outcome: .new, job: job, note: nil), change)
+        var change = JobChange(event: event, job: job, remote: nil, deadline: item.request.deadlineAt)
+        if var held = try JobSchedule.reconsider(id, in: transaction, at: now) {
+            held.others.insert(change, at: 0)
+            change = held
+        }
+        return (Added(outcome: .new, job: change.job, note: nil), change)
     }
 
     /// Where a file goes that is named by its URL, as far as that is known without an answer.
@@ -277,6 +287,9 @@ extension Engine {
         if new.group != old.group { names.append("--group") }
         if new.priority != old.priority { names.append("--priority") }
         if new.notBefore != old.notBefore { names.append("--not-before") }
+        if new.window != old.window { names.append("--window") }
+        if new.after != old.after { names.append("--after") }
+        if new.renew != old.renew { names.append("--renew") }
         if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
         if new.upload?.contentType != old.upload?.contentType { names.append("-H Content-Type") }
         if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }

@@ -36,7 +36,10 @@ extension Engine {
             await self.stopTransfers(of: passed, for: .deadlinePassed)
             let changes = try await self.services.store.write { transaction in
                 try passed.compactMap { id -> JobChange? in
-                    // Those that ran have been committed with their end.
+                    // Those that ran have been committed with their end, and may have been set going again since.
+                    guard try transaction.job(id)?.state != .running,
+                        let time = try transaction.request(id)?.deadlineAt, time <= now
+                    else { return nil }
                     let words = try Self.deadlineWords(id, transaction)
                     let result = try JobLedger.apply(.deadlinePassed, to: id, in: transaction, at: now) {
                         row in
@@ -46,7 +49,7 @@ extension Engine {
                     return change
                 }
             }
-            self.observer(changes)
+            self.tell(changes)
         } catch {
             for id in due { self.deadlines.set(id, now) }
             throw error

@@ -11,17 +11,16 @@ extension Engine {
         public let message: String
     }
 
-    /// Takes up the pauses of hosts that the database holds; hosts with queued jobs are looked at by the next claim.
+    /// Takes up the pauses of hosts that the database holds.
     func loadHosts() async throws {
         let policy = self.services.configuration.retry
         let longest = max(policy.retryAfterCap, policy.cap)
         let latest = self.services.time.now() + longest
-        let (paused, queued) = try await self.services.store.write { transaction in
+        let paused = try await self.services.store.write { transaction in
             try transaction.capWaits(at: latest)
-            return (try transaction.pausedHosts(), try transaction.queuedHosts())
+            return try transaction.pausedHosts()
         }
         let now = self.services.time.now()
-        for host in queued { self.queue.want(host) }
         for host in paused { self.queue.restore(host.host, HostBudget(host), at: now) }
         self.publishPauses(of: paused.map(\.host))
     }
@@ -63,7 +62,7 @@ extension Engine {
         }
         self.publishPauses(of: changed)
         var change = BudgetChange()
-        change.pausedUntil = [running.host, teller].compactMap { self.queue.budget(of: $0).pausedUntil }.max()
+        change.opensAt = [running.host, teller].compactMap { self.queue.budget(of: $0).opensAt }.max()
         for host in changed { change.changed[host] = self.queue.budget(of: host) }
         return change
     }
@@ -132,12 +131,12 @@ extension Engine {
 /// What an attempt has changed about the budgets of hosts.
 struct BudgetChange: Sendable {
     /// No request goes to the hosts of the attempt before.
-    var pausedUntil: Timestamp?
+    var opensAt: Timestamp?
     /// What is to be stored.
     var changed: [String: HostBudget] = [:]
 
     /// The time at which the job is tried again that would be at `time` if its hosts did not mind.
-    func earliest(_ time: Timestamp) -> Timestamp { max(time, self.pausedUntil ?? time) }
+    func earliest(_ time: Timestamp) -> Timestamp { max(time, self.opensAt ?? time) }
 }
 
 extension HostBudget {

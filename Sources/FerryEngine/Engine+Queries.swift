@@ -16,6 +16,8 @@ extension Engine {
         public var hostPause: HostPause?
         /// What a server has answered to an upload; only where one job is asked for.
         public var answer: KeptAnswer?
+        /// When the job gives up; only where one job is asked for.
+        public var deadline: Timestamp?
     }
 
     /// Where a running job stands.
@@ -87,15 +89,18 @@ extension Engine {
     /// One job with its segments; nil if there is none of that number.
     public func job(_ id: JobID) async throws -> Snapshot? {
         let row = try await self.services.store.read {
-            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?)? in
+            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?, Timestamp?)? in
             guard let job = try reader.job(id) else { return nil }
             let file = try reader.file(id)
             let segments = try file.map { try reader.segments(id, generation: $0.generation) } ?? []
-            return (job, file, segments, try reader.upload(id)?.answer)
+            return (
+                job, file, segments, try reader.upload(id)?.answer, try reader.request(id)?.deadlineAt
+            )
         }
-        return row.map { job, file, segments, answer in
+        return row.map { job, file, segments, answer, deadline in
             var snapshot = self.snapshot(job, file.map { RemoteObject(json: $0.remote) }, segments)
             snapshot.answer = KeptAnswer(json: answer)
+            snapshot.deadline = deadline
             return snapshot
         }
     }

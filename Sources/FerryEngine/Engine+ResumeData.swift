@@ -89,7 +89,7 @@ extension Engine {
             return (Added(outcome: .new, job: adopted, note: note), change?.with(adopted))
         }
         self.services.crash.reach(.jobCommitted)
-        if let change { self.observer([change]) }
+        if let change { self.tell([change]) }
         return added
     }
 

@@ -5,7 +5,7 @@ import FerryStore
 
 extension Engine {
     /// What was found out about a change of one job before it is committed.
-    private struct SetPlan: Sendable {
+    struct SetPlan: Sendable {
         var proof: URLProof.Proof?
         var move: PartialMove?
     }
@@ -21,6 +21,7 @@ extension Engine {
     /// - Throws: ``FerryError`` `.usage` for values that no job can have.
     public func set(_ changes: JobChanges, _ ids: [JobID]) async throws -> [Steered] {
         try Self.check(priority: changes.priority, group: changes.group)
+        await self.followClock()
         self.hold(ids)
         defer { self.release(ids) }
         var steered: [Steered] = []
@@ -68,6 +69,8 @@ extension Engine {
             let mustRestart =
                 new.url != old.url || new.headers != old.headers || new.output != old.output
                 || changes.notBefore.map { $0 > now } ?? false
+                || changes.window?.value.map { !$0.isOpen(at: now) } ?? false
+                || changes.after.map { !$0.isEmpty } ?? false
             if mustRestart { restarting.append(id) }
         }
         await self.stopTransfers(of: restarting.filter { refusals[$0] == nil }, for: .interrupted)
@@ -108,11 +111,12 @@ extension Engine {
             await plans[answer.id]?.move?.undo(services: self.services)
         }
         self.tell(told)
+        if changes.after != nil { await self.attachDependencies(of: ids) }
         return steered
     }
 
     /// Commits the changes of one job, or tells why they cannot be.
-    private static func apply(
+    static func apply(
         _ changes: JobChanges,
         to id: JobID,
         _ refusal: String?,
@@ -162,6 +166,14 @@ extension Engine {
         job.priority = new.priority
         job.group = new.group
         if let time = changes.notBefore { job.notBefore = time > now ? time : nil }
+        if let window = changes.window {
+            job.window = window.value
+            job.windowFrom = nil
+        }
+        if let others = changes.after {
+            try self.check(after: others, of: id, in: transaction)
+            try JobSchedule.set(after: others, of: &job, in: transaction)
+        }
         try transaction.save(job)
         if !names.isEmpty {
             let event = try transaction.append(
@@ -175,10 +187,17 @@ extension Engine {
             let remote = try transaction.file(id).map { RemoteObject(json: $0.remote) }
             told.append(JobChange(event: event, job: job, remote: remote, deadline: new.deadlineAt))
         }
-        let mends = new.url != old.url || new.headers != old.headers || new.output != old.output
+        let mends =
+            new.url != old.url || new.headers != old.headers || new.output != old.output
+            || new.renew != old.renew
         for event in self.moves(of: job, changes.notBefore, mends: mends, at: now) {
             let result = try JobLedger.apply(event, to: id, in: transaction, at: now)
             if case .moved(let change) = result { told.append(change) }
+        }
+        if changes.window != nil || changes.after != nil,
+            let change = try JobSchedule.reconsider(id, in: transaction, at: now)
+        {
+            told.append(change)
         }
         return Steered(id: id, state: try transaction.job(id)?.state, error: nil)
     }
@@ -202,7 +221,7 @@ extension Engine {
     /// The request with its changes and, if there is a new URL, what the store has to know of that.
     ///
     /// Credentials stay with the origin that they were given for.
-    private static func changed(
+    static func changed(
         _ old: JobRequest,
         _ changes: JobChanges,
         _ configuration: EngineConfiguration,
@@ -210,6 +229,7 @@ extension Engine {
     ) throws -> (request: JobRequest, address: NewJob?) {
         var new = changes.applied(to: old)
         if changes.deadlineMs != nil { new.beginDeadline(at: now) }
+        if changes.renew != nil { try self.check(renew: new, configuration) }
         guard let url = changes.url else { return (new, nil) }
         let deadlineAtMs = new.deadlineAtMs
         let given = Set(changes.headers.map { $0.name.lowercased() })
@@ -227,19 +247,19 @@ extension Engine {
         return (request, checked.new)
     }
 
-    private static func hasSameOrigin(_ left: String, _ right: String) -> Bool {
+    static func hasSameOrigin(_ left: String, _ right: String) -> Bool {
         guard let left = try? URLParser.parse(left), let right = try? URLParser.parse(right) else {
             return false
         }
         return left.address.origin == right.address.origin
     }
 
-    private static func host(of url: String) -> String? {
+    static func host(of url: String) -> String? {
         (try? URLParser.parse(url))?.address.origin.hostAndPort
     }
 
     /// What speaks against a change, as the end of a sentence.
-    private static func sentence(_ error: any Error, host: String) -> String {
+    static func sentence(_ error: any Error, host: String) -> String {
         guard let failure = error as? TransferFailure else { return error.asFerryError.message }
         return failure.message ?? RetryPlan.message(failure.cause, host: host)
     }

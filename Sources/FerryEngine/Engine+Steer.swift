@@ -52,6 +52,7 @@ extension Engine {
     ///
     /// - Returns: An answer a job, in their order.
     public func steer(_ steering: Steering, _ ids: [JobID]) async throws -> [Steered] {
+        await self.followClock()
         self.hold(ids)
         defer { self.release(ids) }
         var steered: [Steered] = []
@@ -89,13 +90,14 @@ extension Engine {
 
     /// Lets jobs run that steering made ready.
     public func runSteered() async {
+        await self.renewLinks()
         await self.schedule()
     }
 
     /// Tells observers of committed changes, and sees to it that jobs that wait now are woken.
     func tell(_ changes: [JobChange]) {
         self.observer(changes)
-        for due in changes.compactMap({ $0.job?.nextTry }) { self.wake(at: due) }
+        self.wake(for: changes)
     }
 
     private func apply(_ event: JobEvent, to ids: [JobID], refusal: String) async throws -> [Steered] {
@@ -113,9 +115,9 @@ extension Engine {
                 let result = try Self.apply(event, to: id, in: transaction, at: now, &changes)
                 switch result {
                 case .moved(let change):
-                    steered.append(Steered(id: id, state: change.job?.state, error: nil))
+                    steered.append(Steered(id: id, state: change.job?.state, error: Self.vain(change.job)))
                 case .unchanged(let job):
-                    steered.append(Steered(id: id, state: job.state, error: nil))
+                    steered.append(Steered(id: id, state: job.state, error: Self.vain(job)))
                 case .refused(let job):
                     let error = "job \(id) is \(job.state.rawValue) and \(refusal)"
                     steered.append(Steered(id: id, state: job.state, error: error))
@@ -131,7 +133,13 @@ extension Engine {
         return steered
     }
 
-    /// Applies an event; a job that is resumed before the time that it was to wait for waits for it again.
+    /// What is said of a job that steering has not set going, since one that it comes after has failed.
+    private static func vain(_ job: JobRecord?) -> String? {
+        guard let job, job.state == .failed else { return nil }
+        return "job \(job.id) fails at once: \(job.message ?? "")"
+    }
+
+    /// Applies an event; one that waits for a time or its window waits for neither any longer.
     private static func apply(
         _ event: JobEvent,
         to id: JobID,
@@ -139,18 +147,17 @@ extension Engine {
         at now: Timestamp,
         _ changes: inout [JobChange]
     ) throws -> LedgerResult {
-        let wasPaused = try event == .resume && transaction.job(id)?.state == .paused
+        let before = try transaction.job(id)?.state
         let result = try JobLedger.apply(event, to: id, in: transaction, at: now) { row in
             guard event == .resume || event == .retry else { return }
-            if !wasPaused { row.notBefore = nil }
+            if before != .paused { row.notBefore = nil }
+            if before == .waiting, let window = row.window, !window.isOpen(at: now) {
+                row.windowFrom = window.opening(after: now)
+            }
             row.progressAt = now  // the time that it stood still counts for nothing
         }
-        guard case .moved(let change) = result else { return result }
-        changes.append(change)
-        guard let time = change.job?.notBefore, wasPaused, time > now else { return result }
-        let postponed = try JobLedger.apply(.schedule(time), to: id, in: transaction, at: now)
-        if case .moved(let change) = postponed { changes.append(change) }
-        return postponed
+        if let change = result.change { changes.append(change) }
+        return result
     }
 
     private func cancel(_ ids: [JobID], keepPartial: Bool) async throws -> [Steered] {

@@ -28,6 +28,16 @@ public actor Engine {
         }
     }
 
+    /// What the queue's heads are.
+    private enum View {
+        /// Out of date.
+        case none
+        /// The first jobs of every host.
+        case all
+        /// The jobs that attached clients stand for.
+        case wanted
+    }
+
     struct Attachment {
         var jobs: Set<JobID> = []
         var all = false
@@ -44,11 +54,13 @@ public actor Engine {
     private let news: EngineNews
     /// What may run next, and the hosts' budgets.
     var queue: ClaimQueue
+    private var view = View.none
     var deadlines = Deadlines()
     /// Wall time less the time that nobody sets, as it was when stored times were last right.
     var clockOffset: Duration?
     var following: Task<Void, Never>?
     private var clockWatch: ClockWatch?
+    let renewal: Renewal
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
@@ -61,6 +73,8 @@ public actor Engine {
     var tidyAgain = false
     var tidyWait = Engine.firstTidyWait
     var tidier: Task<Void, Never>?
+    /// Programs that are asked for new links; see ``renewLinks()``.
+    var renewals: [JobID: Task<Void, Never>] = [:]
     /// See `Engine+Waits.swift`.
     var waits = Waits()
     private var isScheduling = false
@@ -82,6 +96,7 @@ public actor Engine {
         crashPoint: String? = nil,
         boardPath: String? = nil,
         spool: String? = nil,
+        renewal: Renewal = Renewal(),
         observer: @escaping Observer
     ) {
         var calls = calls
@@ -101,13 +116,15 @@ public actor Engine {
         let live = self.services.live
         self.queue = ClaimQueue(perHost: Self.perHost(live.value))
         self.mode = mode
+        self.renewal = renewal
         self.boardPath = boardPath
         let news = EngineNews()
         self.news = news
         self.observer = { [pauses = self.services.pauses] changes in
-            news.note(changes)
+            let all = changes.flatMap(\.all)
+            news.note(all)
             observer(
-                changes.map { change in
+                all.map { change in
                     guard let job = change.job, job.state == .queued else { return change }
                     var change = change
                     change.hostPause = pauses.pause(of: job.host, at: time.now())
@@ -134,10 +151,11 @@ public actor Engine {
         self.services.loop.grow(to: Self.threads(for: self.services.configuration))
         // Only now, for it clears what an earlier process claimed. Without it a crash costs more, and no more.
         self.services.board = self.boardPath.flatMap { try? ProgressBoard(path: $0, slots: Self.slots) }
-        self.observer(changes)
+        self.tell(changes)
         await self.beginWaits()
         await self.wakeDueJobs()
         await self.schedule()
+        await self.renewLinks()
         Task { await self.loadDeadlines() }
         Task { await self.tidy() }
     }
@@ -160,6 +178,7 @@ public actor Engine {
         self.clockWatch = nil
         self.endWaits()
         for job in self.running.values { job.requestStop(.interrupted) }
+        await self.stopRenewals { _ in true }
         while !self.running.isEmpty {
             await withCheckedContinuation { self.idleWaiters.append($0) }
         }
@@ -224,20 +243,27 @@ public actor Engine {
     /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
     public func attach(_ client: ClientKey, jobs: [JobID]) async {
         self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
+        let wanted = await self.withDependencies(jobs)
+        self.attachments[client]?.jobs.formUnion(wanted)  // it may have gone meanwhile
+        if self.view == .wanted { self.view = .none }
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client stands for the whole queue.
     public func attachAll(_ client: ClientKey) async {
         self.attachments[client, default: Attachment()].all = true
         await self.schedule()
+        await self.renewLinks()
     }
 
     /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
     public func detach(_ client: ClientKey) async {
         self.attachments[client] = nil
+        if self.view == .wanted { self.view = .none }
         guard self.mode == .attached else { return }
         for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
+        for (id, renewal) in self.renewals where !self.isWanted(id) { renewal.cancel() }
     }
 
     /// Whether anything runs the job, now or when its turn comes.
@@ -279,7 +305,11 @@ public actor Engine {
         self.takeNews()
         let free = self.services.configuration.running - self.running.count
         guard free > 0 else { return 0 }
-        let picks = try await self.runsAll ? self.pick(free) : self.pickWanted(free)
+        try await self.readHeads()
+        let picks = self.queue.claim(free, at: self.services.time.now()) {
+            self.running[$0] != nil || self.held[$0] != nil
+        }
+        if let next = self.queue.nextOpening { self.wake(at: next) }
         guard !picks.isEmpty else { return 0 }
         // Entered before the commit, so that whoever steers a job or stops the engine meanwhile finds it here.
         for pick in picks {
@@ -289,68 +319,77 @@ public actor Engine {
         let changes: [JobChange]
         do {
             changes = try await self.services.store.write { transaction in
-                try picks.compactMap { try Self.claim($0, in: transaction, at: now) }
+                try picks.compactMap { pick in
+                    try JobSchedule.reconsider(pick.id, in: transaction, at: now)
+                        ?? Self.claim(pick, in: transaction, at: now)
+                }
             }
         } catch {
             for pick in picks { self.giveBack(pick) }
             throw error
         }
         self.services.crash.reach(.claimed)
-        let claimed = changes.compactMap(\.job)
+        let claimed = changes.compactMap(\.job).filter { $0.state == .running }
         for job in claimed { self.launch(job) }
         let ids = Set(claimed.map(\.id))
         for pick in picks where !ids.contains(pick.id) { self.giveBack(pick) }
-        self.observer(changes)
+        self.tell(changes)
         return picks.count
-    }
-
-    /// Chooses among all queued jobs; the queues of hosts where something has changed are read again.
-    private func pick(_ count: Int) async throws -> [ClaimQueue.Claim] {
-        let hosts = self.queue.wanting
-        if !hosts.isEmpty {
-            let limit = Self.headCount + min(self.held.count, Self.headCount)
-            for host in hosts { self.queue.isRead(host) }
-            do {
-                let heads = try await self.services.store.read { reader in
-                    try hosts.map { ($0, try reader.queuedHeads(host: $0, limit: limit)) }
-                }
-                let now = self.services.time.now()
-                for (host, list) in heads {
-                    self.queue.refill(host, list, isCut: list.count == limit, at: now)
-                }
-            } catch {
-                for host in hosts { self.queue.want(host) }
-                throw error
-            }
-        }
-        let picks = self.queue.claim(count, at: self.services.time.now()) { self.mayNotStart($0) }
-        if let next = self.queue.nextOpening { self.wake(at: next) }
-        return picks
     }
 
     /// Jobs of a host that are known in advance.
     private static let headCount = 16
 
-    /// Chooses among the jobs that attached clients stand for.
-    private func pickWanted(_ count: Int) async throws -> [ClaimQueue.Claim] {
-        let wanted = self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
-            .subtracting(self.running.keys)
-        guard !wanted.isEmpty else { return [] }
-        let heads = try await self.services.store.read { try $0.queuedHeads(of: wanted.sorted()) }
-        let now = self.services.time.now()
-        var queue = self.queue.with(heads, at: now)
-        let picks = queue.claim(count, at: now) { self.mayNotStart($0) }
-        for pick in picks { self.queue.begin(pick.id, host: pick.host, at: now) }
-        if let next = queue.nextOpening { self.wake(at: next) }
-        return picks
+    /// Brings the queue up to date: with the first jobs of each host, or with all that attached clients stand for.
+    private func readHeads() async throws {
+        guard self.runsAll else {
+            guard self.view != .wanted else { return }
+            self.view = .wanted  // what changes from here on is news
+            let wanted = self.attachments.values.reduce(into: Set()) { $0.formUnion($1.jobs) }
+            do {
+                let heads =
+                    wanted.isEmpty
+                    ? [] : try await self.services.store.read { try $0.queuedHeads(of: wanted.sorted()) }
+                self.queue.replace(heads, at: self.services.time.now())
+            } catch {
+                self.view = .none
+                throw error
+            }
+            return
+        }
+        let hosts = self.queue.wanting
+        let isAll = self.view != .all
+        self.view = .all
+        if isAll { self.queue.replace([], at: self.services.time.now()) }
+        guard isAll || !hosts.isEmpty else { return }
+        for host in hosts { self.queue.isRead(host) }
+        let limit = Self.headCount + min(self.held.count, Self.headCount)
+        do {
+            let heads = try await self.services.store.read { reader in
+                try (isAll ? reader.queuedHosts() : Array(hosts)).map {
+                    ($0, try reader.queuedHeads(host: $0, limit: limit))
+                }
+            }
+            let now = self.services.time.now()
+            for (host, list) in heads { self.queue.refill(host, list, isCut: list.count == limit, at: now) }
+        } catch {
+            if isAll { self.view = .none }
+            for host in hosts { self.queue.want(host) }
+            throw error
+        }
     }
-
-    private func mayNotStart(_ id: JobID) -> Bool { self.running[id] != nil || self.held[id] != nil }
 
     /// Takes up what committed changes say of the queue.
     private func takeNews() {
-        let (hosts, deadlines) = self.news.take()
-        for host in hosts { self.queue.want(host) }
+        let (heads, deadlines) = self.news.take()
+        let now = self.services.time.now()
+        for head in heads {
+            switch self.view {
+            case .all: self.queue.want(head.host)
+            case .wanted: if self.isWanted(head.id) { self.queue.insert(head, at: now) }
+            case .none: break
+            }
+        }
         for (id, time) in deadlines {
             self.deadlines.set(id, time)
             self.wake(at: time)
@@ -360,7 +399,7 @@ public actor Engine {
     /// Gives the place of a job back that could not be claimed; what is known of its host's queue is wrong.
     private func giveBack(_ pick: ClaimQueue.Claim) {
         self.leave(pick.id)
-        self.queue.want(pick.host)
+        if self.view == .all { self.queue.want(pick.host) } else { self.view = .none }
     }
 
     private static func claim(_ pick: ClaimQueue.Claim, in transaction: Transaction, at now: Timestamp) throws
@@ -456,15 +495,15 @@ public actor Engine {
         }
         self.services.crash.reach(.completed)
         if let changes {
-            self.observer(changes)
+            self.tell(changes)
             self.passOn(changes, of: running)
             self.noticeWaits(changes)
-            for change in changes { if let due = change.job?.nextTry { self.wake(at: due) } }
         }
         self.leave(running.id)
         if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
             Task { await self.tidy() }
         }
+        if changes?.contains(where: { $0.job?.waitReason == .auth }) == true { await self.renewLinks() }
         await self.schedule()
     }
 
@@ -481,7 +520,10 @@ public actor Engine {
 
     /// Stops the transfers of those jobs that run, and waits until their ends are committed.
     func stopTransfers(of ids: [JobID], for event: JobEvent) async {
-        for id in ids { self.running[id]?.requestStop(event) }
+        for id in ids {
+            self.running[id]?.requestStop(event)
+            self.renewals[id]?.cancel()
+        }
         for id in ids where self.running[id] != nil {
             await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
         }
@@ -517,16 +559,19 @@ public actor Engine {
                     let result = try JobLedger.apply(.due, to: job.id, in: transaction, at: now) { row in
                         // The time that it was not to run counts for nothing.
                         if [.schedule, .network, .disk].contains(job.waitReason) { row.progressAt = now }
+                        // Its time has come once, whatever the clock says later.
+                        if job.waitReason == .schedule, row.notBefore == job.nextTry { row.notBefore = nil }
                     }
                     if case .moved(let change) = result { changes.append(change) }
                 }
                 return (changes, try transaction.nextDue())
             }
-            self.observer(changes)
+            self.tell(changes)
             for time in [next, self.deadlines.next].compactMap(\.self) { self.wake(at: time) }
         } catch {
             self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
         }
+        await self.closeWindows()
         await self.schedule()
     }
 

@@ -13,6 +13,15 @@ public struct JobChange: Sendable {
     public internal(set) var hostPause: Engine.HostPause?
     /// When the job gives up, if that is new.
     var deadline: Timestamp?
+    /// What the same commit brought about for other jobs; told first.
+    var others: [JobChange] = []
+
+    /// All changes, in the order in which they are told.
+    var all: [JobChange] {
+        var own = self
+        own.others = []
+        return self.others + [own]
+    }
 }
 
 /// What became of an event that was applied to a job's row.
@@ -32,17 +41,18 @@ enum LedgerResult: Sendable {
 enum JobLedger {
     /// Applies an event to a job.
     ///
-    /// `edit` changes the row beside its state; it is called only if the event moves the job.
+    /// `edit` changes the row beside its state; it is called only if the event moves the job. A job that would be
+    /// queued waits if its schedule wants that. With `settles` the jobs that come after one that ends follow.
     static func apply(
         _ event: JobEvent,
         to id: JobID,
         in transaction: Transaction,
         at now: Timestamp,
+        settles: Bool = true,
         edit: (inout JobRecord) -> Void = { _ in }
     ) throws -> LedgerResult {
         guard var job = try transaction.job(id) else { return .unknown }
-        let wasFailed = job.state == .failed
-        let wasPaused = job.state == .paused
+        let before = job
         var machine = JobMachine(status: job.status)
         switch machine.apply(event) {
         case .unchanged:
@@ -54,8 +64,18 @@ enum JobLedger {
             // What was said about the state before is over; `edit` says what is true now.
             job.message = nil
             job.advice = nil
-            if wasFailed, event == .retry { job.beginAnew(at: now) }
+            if before.state == .failed, event == .retry { job.beginAnew(at: now) }
             edit(&job)
+            if job.state == .queued, let hold = try JobSchedule.hold(job, in: transaction, at: now) {
+                JobSchedule.apply(to: &job, &machine, hold)
+                if job.status == before.status, job.message == before.message { return .unchanged(before) }
+            }
+            if job.state == .failed {
+                job.advice = FailureAdvice.naming(
+                    id,
+                    job.advice ?? job.failureReason.map { FailureAdvice.text($0) } ?? ""
+                )
+            }
             if effects.contains(.setStarted), job.startedAt == nil { job.startedAt = now }
             job.finishedAt = job.state.isEnded ? now : nil
             try transaction.save(job)
@@ -64,6 +84,9 @@ enum JobLedger {
                 if job.kind == .upload { try UploadCleanup.removeSpool(of: id, in: transaction, at: now) }
                 try transaction.eraseSecrets(id)
             }
+            let others =
+                settles && job.state.isEnded
+                ? try JobSchedule.settle(after: job, in: transaction, at: now) : []
             let entry = try transaction.append(
                 event: self.word(job.state, event),
                 job: id,
@@ -73,8 +96,9 @@ enum JobLedger {
                 at: now
             )
             let remote = try transaction.file(id).map { RemoteObject(json: $0.remote) }
-            var change = JobChange(event: entry, job: job, remote: remote)
-            if wasFailed || wasPaused, job.state == .queued {
+            var change = JobChange(event: entry, job: job, remote: remote, others: others)
+            let wasFailed = before.state == .failed
+            if wasFailed || before.state == .paused, job.state == .queued || job.state == .waiting {
                 change.deadline = try self.renewDeadline(
                     of: job,
                     wasFailed: wasFailed,
@@ -105,6 +129,7 @@ extension JobRecord {
         self.restarts = 0
         self.mismatches = 0
         self.progressAt = now
+        self.renewals = 0
     }
 
     /// The part of the row that the state machine owns.

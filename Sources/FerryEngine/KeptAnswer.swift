@@ -53,10 +53,22 @@ public struct KeptAnswer: Sendable, Equatable, Codable {
     /// The sentences for people in a body, nil if it is a web page or nothing; fit for a terminal.
     static func words(_ head: ResponseHead, _ body: [UInt8]) -> String? {
         let type = head.first("Content-Type")?.lowercased() ?? ""
-        guard type.isEmpty || type.hasPrefix("text/plain") || type.contains("json") else { return nil }
-        let text = String(decoding: body.prefix(Self.wordsLimit), as: UTF8.self)
+        var text = String(decoding: body.prefix(Self.wordsLimit), as: UTF8.self)
+        if type.contains("xml"), !type.contains("html"), let message = Self.message(xml: text) {
+            text = message
+        } else if !type.isEmpty, !type.hasPrefix("text/plain"), !type.contains("json") {
+            return nil
+        }
         let line = FileName.display(text.split(whereSeparator: \.isNewline).joined(separator: " "))
         return line.isEmpty ? nil : line
+    }
+
+    /// What object stores say in the element `Message` of an error.
+    private static func message(xml: String) -> String? {
+        guard let start = xml.firstRange(of: "<Message>"),
+            let end = xml[start.upperBound...].firstRange(of: "</Message>")
+        else { return nil }
+        return String(xml[start.upperBound..<end.lowerBound])
     }
 }
 

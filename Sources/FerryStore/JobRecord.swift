@@ -73,6 +73,14 @@ public struct JobRecord: Sendable, Equatable {
     public var protocolName: String?
     /// Where an upload's result is, redacted; nil until the server has confirmed it.
     public var resultURL: String?
+    /// The jobs that have to be completed before it, as asked for.
+    public var after: [JobID] = []
+    /// The hours at which it may run.
+    public var window: RunWindow?
+    /// Until then it may run at any hour: a person did not want to wait.
+    public var windowFrom: Timestamp?
+    /// New links since the last progress.
+    public var renewals = 0
 
     /// Makes a record; the defaults are those of a new job.
     public init(
@@ -156,7 +164,7 @@ extension JobRecord {
         job.next_try, job.attempts, job.transient_tries, job.doubtful_tries, \
         job.forgiven_attempts, job.restarts, job.mismatches, job.progress_at, job.best_bytes, job.bytes_total, job.bytes_durable, job.created_at, job.started_at, \
         job.finished_at, job.length_proved, job.http_version, job.content_encoding, job.protocol, \
-        job.result_url
+        job.result_url, job.after_jobs, job.run_window, job.window_from, job.renewals
         """
 
     init(row: inout Row) throws {
@@ -196,5 +204,19 @@ extension JobRecord {
             protocolName: row.optionalText(),
             resultURL: row.optionalText()
         )
+        self.after = row.optionalText().map(JobRecord.jobs) ?? []
+        self.window = row.optionalText().flatMap { RunWindow(stored: $0) }
+        self.windowFrom = row.optionalTime()
+        self.renewals = row.int()
+    }
+
+    /// Numbers of jobs as one text, nil if there are none.
+    static func text(_ jobs: [JobID]) -> String? {
+        jobs.isEmpty ? nil : jobs.map(\.description).joined(separator: " ")
+    }
+
+    /// Reads ``text(_:)``.
+    static func jobs(_ text: String) -> [JobID] {
+        text.split(separator: " ").compactMap { JobID(String($0)) }
     }
 }

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int64 = 0x4652_5259
 
     /// The scripts, each run in one IMMEDIATE transaction.
-    static let migrations: [String] = [version1, version2]
+    static let migrations: [String] = [version1, version2, version3]
 
     private static let version1 = """
         CREATE TABLE meta (
@@ -290,5 +290,26 @@ enum Schema {
         ALTER TABLE upload ADD COLUMN state TEXT;
         ALTER TABLE upload ADD COLUMN answer TEXT;
         ALTER TABLE job ADD COLUMN result_url TEXT;
+        """
+
+    /// When a job may run: its window with the time from which on it counts, and the jobs that come before it; and
+    /// how often it was given a new link without getting on.
+    ///
+    /// `after_jobs` is what was asked for, numbers with spaces between them. A row of `dependency` is what is still
+    /// to be waited for: it goes when the other job is completed, and outlives one that is forgotten.
+    private static let version3 = """
+        ALTER TABLE job ADD COLUMN after_jobs TEXT;
+        ALTER TABLE job ADD COLUMN run_window TEXT;
+        ALTER TABLE job ADD COLUMN window_from INTEGER;
+        ALTER TABLE job ADD COLUMN renewals INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX job_windowed ON job (run_window, window_from)
+            WHERE run_window IS NOT NULL AND state IN ('queued', 'running');
+        CREATE INDEX job_auth ON job (id) WHERE wait_reason = 'auth';
+        CREATE TABLE dependency (
+            job INTEGER NOT NULL REFERENCES job (id) ON DELETE CASCADE,
+            other INTEGER NOT NULL,
+            PRIMARY KEY (job, other)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX dependency_other ON dependency (other, job);
         """
 }

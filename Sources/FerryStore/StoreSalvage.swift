@@ -31,7 +31,7 @@ public struct StoreSalvage {
     private static let tables: [(name: String, key: String)] = [
         ("job", "id"), ("job_request", "job"), ("secret", "job"), ("job_file", "job"), ("segment", "job"),
         ("reservation", "directory"), ("attempt", "job"), ("published", "path"), ("host", "host"),
-        ("\"limit\"", "scope"), ("cleanup", "id"),
+        ("\"limit\"", "scope"), ("cleanup", "id"), ("dependency", "job"),
     ]
 
     /// How far job numbers are advanced where the last one given is not known.
@@ -73,11 +73,18 @@ public struct StoreSalvage {
 
     /// Copies what can be read of a table, from its beginning and, where that ends in damage, from its end.
     private static func copy(_ table: String, key: String, from old: Connection, to new: Connection) {
+        // One of an earlier version lacks the columns that have come since; they get their defaults.
+        let names = try? old.rows("SELECT * FROM pragma_table_info(?)", [table.filter { $0 != "\"" }]) {
+            row in
+            _ = row.integer()
+            return row.text()
+        }
+        let columns = names.map { "(\($0.joined(separator: ", ")))" } ?? ""
         // A damaged page ends a walk, and a row that the new database's checks refuse is left out.
         for order in ["ASC", "DESC"] {
             let isWhole: ()? = try? old.each("SELECT * FROM \(table) ORDER BY \(key) \(order)") { values in
                 let places = Array(repeating: "?", count: values.count).joined(separator: ", ")
-                try? new.run("INSERT OR IGNORE INTO \(table) VALUES (\(places))", values: values)
+                try? new.run("INSERT OR IGNORE INTO \(table) \(columns) VALUES (\(places))", values: values)
             }
             if isWhole != nil { return }
         }

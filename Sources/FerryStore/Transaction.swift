@@ -15,8 +15,8 @@ public final class Transaction: Reader {
             """
             INSERT INTO job (session, kind, state, wait_reason, priority, host, group_name, url, not_before,
                 next_try, attempts, transient_tries, doubtful_tries, forgiven_attempts, restarts, mismatches,
-                best_bytes, bytes_durable, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?)
+                best_bytes, bytes_durable, created_at, run_window)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?)
             """,
             job.session,
             request.kind,
@@ -28,7 +28,8 @@ public final class Transaction: Reader {
             job.redactedURL,
             later,
             later,
-            job.createdAt
+            job.createdAt,
+            request.window?.description
         )
         let id = JobID(rawValue: self.connection.lastInsertedID)
         try self.connection.run(

@@ -69,8 +69,8 @@ def processor_time(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(round, withDead):
-    place = f"{folder}/{'both' if withDead else 'alone'}-{round}"
+def run(number, withDead):
+    place = f"{folder}/{'both' if withDead else 'alone'}-{number}"
     queue = lab.Queue(place + "/s", place + "/h")
     queue.configure(f"{{ limits: {{ running: {options.running} }} }}")
     jobs = urls(True) + (urls(False) if withDead else [])
@@ -78,20 +78,22 @@ def run(round, withDead):
     os.makedirs(place + "/out")
     for at in range(0, len(jobs), 1_000):
         queue.run("add", "-q", "-d", place + "/out", *jobs[at:at + 1_000])
-    while queue.serving():  # the service that took them in ends by itself
-        time.sleep(0.1)
+    while queue.serving():  # the service that took them in ends by itself, unless it is asked too often
+        time.sleep(2)
     wanted = half * options.jobs
     begun = time.monotonic()
-    queue.start()
-    while True:
-        done = sum(1 for name in os.scandir(place + "/out") if name.name.startswith("live"))
-        seconds = time.monotonic() - begun
-        if done >= wanted or seconds > 1_800:
-            break
-        time.sleep(0.1)
-    cpu = processor_time(queue.daemon.pid)
-    counts = queue.run("list", "--limit", "1").splitlines()[-1]
-    queue.kill(lab.signal.SIGTERM)
+    try:
+        queue.start()
+        while True:
+            done = sum(1 for name in os.scandir(place + "/out") if name.name.startswith("live"))
+            seconds = time.monotonic() - begun
+            if done >= wanted or seconds > 1_800:
+                break
+            time.sleep(0.1)
+        cpu = processor_time(queue.daemon.pid)
+        counts = queue.run("list", "--limit", "1").splitlines()[-1]
+    finally:
+        queue.kill(lab.signal.SIGTERM)
     database = next(n for n in os.listdir(place + "/s") if n.endswith((".db", ".sqlite")))
     attempts = sqlite3.connect(f"{place}/s/{database}").execute(
         "SELECT count(*) FROM attempt JOIN job ON job.id = job WHERE job.url LIKE '%/dead-%'").fetchone()[0]
@@ -101,9 +103,9 @@ def run(round, withDead):
 
 
 try:
-    for round in range(options.rounds):
-        alone = run(round, False)
-        both = run(round, True)
+    for number in range(options.rounds):
+        alone = run(number, False)
+        both = run(number, True)
         print(f"ratio {both / alone:.2f}", flush=True)
 finally:
     nginx.terminate()

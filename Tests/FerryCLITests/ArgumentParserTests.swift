@@ -152,6 +152,8 @@ import Testing
         case .group: ["nightly"]
         case .priority: ["-5"]
         case .time: ["+8h"]
+        case .window: ["22:00-06:00"]
+        case .job: ["12"]
         case .host: ["example.org:8443"]
         case .limit: ["default"]
         }

@@ -40,6 +40,7 @@ import Testing
         var job = sampleJob(1, .queued)
         job.segments = []
         job.answer = AnswerDocument(status: 200, headers: [], body: "", isCut: false)
+        job.deadlineAt = job.createdAt
         let ofAnswer = ["body", "headers", "is_cut", "status"]
         #expect(
             try Self.names(of: job).filter { !ofAnswer.contains($0) } == JSONFields.job.map(\.name).sorted()

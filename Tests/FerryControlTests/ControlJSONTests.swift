@@ -196,12 +196,12 @@ import Testing
         let text = String(decoding: try ControlJSON.encode(Self.bareJob), as: UTF8.self)
         #expect(
             text
-                == #"{"advice":null,"attempt":0,"bytes_done":0,"bytes_durable":0,"bytes_total":null,"checksum":null,"#
+                == #"{"advice":null,"after":[],"attempt":0,"bytes_done":0,"bytes_durable":0,"bytes_total":null,"checksum":null,"#
                 + #""content_encoding":null,"created_at":"2026-11-30T00:00:00.000Z","eta_s":null,"finished_at":null,"#
                 + #""group":null,"http_version":null,"id":12,"kind":"download","length_proved":null,"message":null,"#
                 + #""path":null,"phase":null,"priority":0,"protocol":null,"rate_bytes_per_s":null,"reason":null,"#
                 + #""result_url":null,"retry_at":null,"started_at":null,"state":"queued","type":"job","#
-                + #""url":"https://example.org/a/b?…","validator":null}"#
+                + #""url":"https://example.org/a/b?…","validator":null,"window":null}"#
         )
     }
 

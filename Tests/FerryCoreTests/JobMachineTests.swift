@@ -195,7 +195,27 @@ import Testing
             refused,
             refused
         ),
+        Row(.renewLater(later), unchanged, unchanged, unchanged, unchanged, unchanged, unchanged, unchanged),
+        Row(.renewalFailed, unchanged, unchanged, unchanged, unchanged, unchanged, unchanged, unchanged),
     ]
+
+    @Test(arguments: [
+        (
+            JobEvent.renewalFailed, JobStatus(state: .failed, failureReason: .linkExpired),
+            [JobEffect.setFinished]
+        ),
+        (.renewLater(later), JobStatus(state: .waiting, waitReason: .auth, retryAt: later), []),
+    ])
+    func `only a job that waits for a new link can get none`(
+        event: JobEvent,
+        expected: JobStatus,
+        effects: [JobEffect]
+    ) {
+        var machine = JobMachine(status: JobStatus(state: .waiting, waitReason: .auth))
+        #expect(machine.apply(event) == .moved(effects))
+        #expect(machine.status == expected)
+        #expect(machine.apply(event) == .unchanged)
+    }
 
     @Test(arguments: table, JobState.allCases)
     func `each event does in each state what the table says`(row: Row, state: JobState) throws {

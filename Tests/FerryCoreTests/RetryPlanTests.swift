@@ -275,6 +275,18 @@ import Testing
     @Test(
         arguments: [
             (status(404), "h answered 404 (not found)"), (status(418), "h answered 418"),
+            (
+                .status(429, retryAfter: .seconds(86_400), hadBytes: false, linkMayExpire: false),
+                "h answered 429 (too many requests), and asks to wait 1d 00h"
+            ),
+            (
+                .status(503, retryAfter: .zero, hadBytes: false, linkMayExpire: false),
+                "h answered 503 (service unavailable)"
+            ),
+            (
+                .hostPaused("g:80", rest: .seconds(9)),
+                "h redirects to g:80, which is left alone for a while"
+            ),
             (.transport(code: 6, detail: "", handshakeAlert: false), "the name h could not be resolved"),
             (
                 .transport(code: 56, detail: "reset\u{1B}[2J", handshakeAlert: false),

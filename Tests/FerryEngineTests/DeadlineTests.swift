@@ -30,6 +30,7 @@ import Testing
             let end = scope.now + .seconds(70)
             try await scope.passWait(of: scope.next(id, .waiting))
             _ = try await scope.next(id, .waiting)
+            #expect(try await scope.engine.job(id)?.deadline == end)
             if restarts { try await scope.restart() }
             try await self.pass(to: end, scope)
             let job = try await scope.next(id, .failed)

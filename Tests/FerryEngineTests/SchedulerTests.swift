@@ -75,9 +75,14 @@ import Testing
                 queue.begin(JobID(rawValue: Int64(100 + number)), host: host, at: now)
             }
         }
-        var view = queue.with(heads, at: now)
-        let wanted = view.claim(item.limit, at: now).map(\.id.rawValue)
+        var other = queue
+        other.replace(heads, at: now)
+        let wanted = other.claim(item.limit, at: now).map(\.id.rawValue)
         #expect(wanted == item.chosen)
+        other = queue
+        for head in heads.reversed() { other.insert(head, at: now) }
+        let inserted = other.claim(item.limit, at: now).map(\.id.rawValue)
+        #expect(inserted == item.chosen)
         for (host, heads) in Dictionary(grouping: heads, by: \.host) {
             queue.refill(host, heads.sorted(), isCut: false, at: now)
         }

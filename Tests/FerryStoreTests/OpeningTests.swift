@@ -55,7 +55,7 @@ import Testing
                     "wal_autocheckpoint",
                 ].map { try transaction.connection.number("PRAGMA \($0)") }
             }
-            #expect(settings == [0x4652_5259, 2, 2, 1, 1, 0, 5_000, 2, 8_388_608, 1_000])
+            #expect(settings == [0x4652_5259, 3, 2, 1, 1, 0, 5_000, 2, 8_388_608, 1_000])
             let reading = try await store.read { reader throws in
                 let mode = try reader.connection.first("PRAGMA journal_mode") { $0.text() }
                 return (mode, try reader.connection.number("PRAGMA wal_autocheckpoint"))
@@ -288,6 +288,44 @@ import Testing
             #expect(upload.url == "https://up.example.org/files/1?key=s3cret")
             #expect(upload.source?.inode == 77)
             #expect(upload.state == #"{"creations":1}"#)
+        }
+    }
+
+    @Test(arguments: [(1, 3), (2, 4), (3, 5)])
+    func `a database of an earlier version is saved with all that can be read`(version: Int, jobs: Int)
+        async throws
+    {
+        try await withFolder { folder in
+            write([], to: folder + "/jobs.db")
+            let script = String(decoding: bytes(fixture("v\(version).sql")), as: UTF8.self)
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute(script)
+            let now = Timestamp(milliseconds: 1_800_000_000_000)
+            #expect(try StoreSalvage(directory: folder, now: now).run().jobs == jobs)
+            let store = try JobStore(directory: folder)
+            defer { store.close() }
+            #expect(try await store.read { try $0.jobs(JobFilter()) }.count == jobs)
+        }
+    }
+
+    @Test func `a job of version 3 opens, with its window and what it waits for`() async throws {
+        try await withFolder { folder in
+            write([], to: folder + "/jobs.db")
+            let script = String(decoding: bytes(fixture("v3.sql")), as: UTF8.self)
+            try Connection(path: folder + "/jobs.db", mode: .readWrite).execute(script)
+            let store = try JobStore(directory: folder)
+            defer { store.close() }
+            try await store.read { reader throws in
+                let id = JobID(rawValue: 6)
+                let job = try #require(try reader.job(id))
+                #expect(job.after.map(\.rawValue) == [1, 2, 3])
+                #expect(job.window?.hours == "22:00-06:00")
+                #expect(job.window?.clock.changes.map(\.offset) == [7_200])
+                #expect(try reader.dependencies(of: id).map(\.id.rawValue) == [1, 2])
+                let request = try #require(try reader.request(id))
+                #expect(request.window == job.window)
+                #expect(request.after == job.after)
+                #expect(request.renew == "/usr/local/bin/fresh")
+            }
         }
     }
 

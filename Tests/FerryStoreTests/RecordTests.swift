@@ -116,6 +116,9 @@ import Testing
             for change in [
                 { @Sendable (_: inout JobRecord) in }, { $0.bytesDurable = 10 }, { $0.move(to: .waiting) },
                 { $0.move(to: .failed) }, { $0.move(to: .completed, at: time(9)) }, { $0.group = nil },
+                { $0.after = [JobID(rawValue: 7), JobID(rawValue: 9)] }, { $0.renewals = 2 },
+                { $0.window = RunWindow("22:00-06:00", clock: LocalClock(offset: 3_600)) },
+                { $0.windowFrom = time(10) },
             ] {
                 change(&job)
                 let saved = job

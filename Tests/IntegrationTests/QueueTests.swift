@@ -9,7 +9,8 @@ import Testing
     /// Every field of a job that the manual promises, but for `segments`, which `show` alone has.
     private static let jobFields: Set<String> = [
         "type", "id", "kind", "state", "phase", "reason", "message", "advice", "url", "path", "group",
-        "result_url", "priority", "bytes_done", "bytes_durable", "bytes_total", "rate_bytes_per_s", "eta_s",
+        "result_url", "priority", "after", "window", "bytes_done", "bytes_durable", "bytes_total",
+        "rate_bytes_per_s", "eta_s",
         "attempt", "retry_at", "created_at", "started_at", "finished_at", "validator", "checksum", "protocol",
         "http_version", "length_proved", "content_encoding",
     ]

@@ -107,6 +107,18 @@ int ferry_is_open_elsewhere(int fd);
  */
 int ferry_spawn_service(const char *path, char *_Nullable const *_Nonnull argv, int status_fd, pid_t *pid);
 
+/*
+ * Starts a program in a session, and so a process group, of its own: descriptor 0 reads `input`, 1 and 2 are
+ * `output` and `errors`, all above is closed, the signal mask is empty, every signal has its default action, and
+ * the working directory is "/". Returns 0 or an errno value.
+ */
+int ferry_spawn_program(
+    const char *path, char *_Nullable const *_Nonnull argv, char *_Nullable const *_Nonnull envp, const void *input,
+    size_t length, int output, int errors, pid_t *pid);
+
+/* pidfd_open(2): a descriptor that is readable once the process has ended; -1 where the kernel has none. */
+int ferry_pidfd(pid_t pid);
+
 /* prctl(PR_SET_NAME) for the calling thread, and nothing else. */
 void ferry_name_thread(const char *name);
 
