@@ -19,6 +19,7 @@ typedef int (*ferry_curl_seek_callback)(void *_Nullable context, curl_off_t offs
 
 typedef curl_socket_t (*ferry_curl_opensocket_callback)(
     void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address);
+typedef int (*ferry_curl_socket_callback)(void *_Nullable context, curl_socket_t socket, curlsocktype purpose);
 
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -59,6 +60,11 @@ static inline CURLcode ferry_curl_set_opensocket_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
+static inline CURLcode ferry_curl_set_socket_callback(
+    CURL *handle, CURLoption option, ferry_curl_socket_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
 static inline CURLMcode ferry_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
@@ -80,6 +86,10 @@ static inline curl_socket_t ferry_curl_active_socket(CURL *handle) {
 /* The address as curl_sockaddr has it: its declared member is shorter than what is there. */
 static inline const struct sockaddr *ferry_curl_address(const struct curl_sockaddr *address) {
     return &address->addr;
+}
+
+static inline CURLcode ferry_curl_get_socket(CURL *handle, CURLINFO info, curl_socket_t *value) {
+    return curl_easy_getinfo(handle, info, value);
 }
 
 /* The string belongs to the handle. */

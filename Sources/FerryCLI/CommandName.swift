@@ -13,7 +13,8 @@ enum CommandName: String, CaseIterable, Sendable {
         switch self {
         case .get, .add: "URL..."
         case .put: "FILE... URL"
-        case .run, .daemon, .list, .limit, .config, .version: ""
+        case .run, .daemon, .list, .config, .version: ""
+        case .limit: "[RATE]"
         case .show, .log: "JOB"
         case .watch: "[JOB...]"
         case .resumeData: "export JOB|import FILE"
@@ -185,6 +186,11 @@ enum CommandName: String, CaseIterable, Sendable {
                     + "'default', which is what the configuration says.",
                 "Under a lower limit the newest jobs of the lowest priority go back to the queue, which is no "
                     + "try. Those that could not go on later where they stopped end in their own time.",
+                "RATE is bytes a second, such as 500K, 10M or 1.5MB, of all transfers together, with --host of those "
+                    + "of that host; it holds for both directions together, and --down and --up for one. 'none' or 0 "
+                    + "is no limit. A transfer keeps to every limit that fits it, that of its job included, and jobs "
+                    + "get equal shares. What is set here comes before the calendar of the configuration, and this "
+                    + "before its other keys.",
             ]
         case .service:
             [

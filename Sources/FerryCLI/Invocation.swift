@@ -114,10 +114,7 @@ enum Invocation: Sendable {
             self = .doctor(repair: arguments.has(.repair), startOver: arguments.has(.startOver))
         case .set: self = try Self.set(arguments, in: surroundings)
         case .limit:
-            try Self.refuseOperands(arguments)
-            let host = arguments.value(.ofHost)
-            let running = arguments.value(.running).flatMap(OptionValue.limit)
-            self = .limit(running.map { [LimitChange(host: host, running: $0)] } ?? [], host: host)
+            self = try Self.limit(arguments)
         case .service: self = .service(try ServiceOrder(arguments, in: surroundings))
         case .completions: self = .completions(try Shell(arguments))
         case .version:
@@ -192,6 +189,18 @@ enum Invocation: Sendable {
         return .steer(action, selector, keepPartial: arguments.has(.keepPartial))
     }
 
+    private static func limit(_ arguments: Arguments) throws(FerryError) -> Invocation {
+        guard arguments.operands.count <= 1 else {
+            throw .usage("ferry limit takes one RATE; --down and --up limit one direction")
+        }
+        let host = arguments.value(.ofHost)
+        var change = LimitChange(host: host, running: arguments.value(.running).flatMap(OptionValue.limit))
+        if let text = arguments.operands.first { change.rate = try OptionValue.liveRate(text, as: "RATE") }
+        if let text = arguments.value(.down) { change.down = try OptionValue.liveRate(text, as: "--down") }
+        if let text = arguments.value(.up) { change.up = try OptionValue.liveRate(text, as: "--up") }
+        return .limit(change == LimitChange(host: host) ? [] : [change], host: host)
+    }
+
     private static func set(
         _ arguments: Arguments,
         in surroundings: Surroundings
@@ -209,7 +218,8 @@ enum Invocation: Sendable {
             allowHTTP: arguments.has(.allowHTTP),
             notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse),
             output: destination?.output,
-            attempts: arguments.value(.attempts).flatMap(OptionValue.number)
+            attempts: arguments.value(.attempts).flatMap(OptionValue.number),
+            limitRateBytes: arguments.value(.limitRate).flatMap(OptionValue.rate)
         )
         changes.deadlineMs = OptionValue.milliseconds(arguments.value(.deadline))
         for text in arguments.values(.header) {
@@ -280,7 +290,8 @@ struct TransferOrder: Sendable {
                     sizeLimitBytes: arguments.value(.sizeLimit).flatMap { ByteCount(text: $0)?.bytes },
                     compressed: arguments.has(.compressed),
                     remoteTime: arguments.has(.remoteTime),
-                    notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse)
+                    notBefore: arguments.value(.notBefore).flatMap(LocalTime.parse),
+                    limitRateBytes: arguments.value(.limitRate).flatMap(RateText.parse)?.bytes
                 )
             )
         }

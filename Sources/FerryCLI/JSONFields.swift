@@ -49,6 +49,7 @@ enum JSONFields {
             "In show only, of an upload: status, headers, body and is_cut of the server's last answer."
         ),
         ("deadline_at", "In show only, of a job with a deadline: when it gives up."),
+        ("limit_rate_bytes_per_s", "In show only, and where there is one: the job's own limit."),
     ]
 
     /// Of an event.

@@ -27,6 +27,7 @@ enum JobDetails {
                 job.bytesDurable == job.bytesDone ? nil : Self.exact(job.bytesDurable)
             ),
             ("rate", job.rateBytesPerS.map(JobText.rate)),
+            ("rate limit", job.limitRateBytesPerS.map(JobText.rate)),
             ("time left", job.etaS.map(JobText.span)),
             ("attempt", job.attempt == 0 ? nil : "\(job.attempt)"),
             ("created", time(job.createdAt)),

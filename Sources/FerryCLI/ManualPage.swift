@@ -81,7 +81,8 @@ enum ManualPage {
         .Cm limit
         one of type \"limits\" with running, running_is_live (whether it was set with
         .Cm limit ) ,
-        per_host and hosts (host, running and running_is_live of each), and
+        per_host, hosts (host, running and running_is_live of each) and rates (host,
+        direction, bytes_per_s and source of each: live, calendar or configuration), and
         .Cm log
         one of type \"log\" with job, attempts and events.
         .Cm add
@@ -241,7 +242,8 @@ enum ManualPage {
         case .service: ".Cm install | uninstall | status | print\n"
         case .completions: ".Cm bash | zsh | fish\n"
         case .help: ".Op Ar COMMAND\n"
-        case .run, .daemon, .list, .limit, .config, .version: ""
+        case .limit: ".Op Ar RATE\n"
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 
@@ -261,7 +263,8 @@ enum ManualPage {
         case .service: " Cm install | uninstall | status | print"
         case .completions: " Cm bash | zsh | fish"
         case .help: " Op Ar COMMAND"
-        case .run, .daemon, .list, .limit, .config, .version: ""
+        case .limit: " Op Ar RATE"
+        case .run, .daemon, .list, .config, .version: ""
         }
     }
 

@@ -2,9 +2,9 @@
 enum OptionID: String, CaseIterable, Sendable {
     case output, directory, ifExists, header, allowHTTP, caFile, attempts, deadline, stallTimeout
     case redact, resumeData, repair, startOver
-    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, url
+    case checksum, sizeLimit, compressed, remoteTime, group, priority, notBefore, limitRate, url
     case window, after, renew
-    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost
+    case untilEmpty, keepPartial, timeout, state, ofGroup, host, limit, old, all, running, ofHost, down, up
     case user, allowDirectory, linger
     case upload, form, formFile, dataFile, method, transport, idempotencyKey, response
     case json, quiet, verbose, color, stateDirectory, system, help, version, manual
@@ -34,6 +34,10 @@ enum ValueKind: Equatable, Sendable {
     case checksum
     /// A number of bytes such as `10M`.
     case size
+    /// Bytes a second such as `10M`, or `none`.
+    case rate
+    /// The same, or `default`.
+    case liveRate
     /// The name of a group.
     case group
     /// A number from -100 to 100.
@@ -321,6 +325,17 @@ enum OptionTable {
                 "When the link has expired (403 or 410), run PROGRAM, which gets the job as JSON and prints a new "
                 + "URL as its only line; the download goes on if the file there is the same. none is no program."
         ),
+        CommandOption(
+            .limitRate,
+            "limit-rate",
+            short: "l",
+            value: "RATE",
+            kind: .rate,
+            key: "limit_rate",
+            aria2: "max-download-limit",
+            commands: Self.changeable,
+            help: "Transfer at most RATE bytes a second, such as 500K or 10M; 0 or none means no limit."
+        ),
     ]
 
     private static let selection: [CommandOption] = [
@@ -399,6 +414,22 @@ enum OptionTable {
             help:
                 "Run N jobs at once (with --host: of that host), from 1 to 1000, or as many as the configuration "
                 + "says (default)."
+        ),
+        CommandOption(
+            .down,
+            "down",
+            value: "RATE",
+            kind: .liveRate,
+            commands: [.limit],
+            help: "Receive at most RATE bytes a second, or none for no limit, or default."
+        ),
+        CommandOption(
+            .up,
+            "up",
+            value: "RATE",
+            kind: .liveRate,
+            commands: [.limit],
+            help: "Send at most RATE bytes a second, or none for no limit, or default."
         ),
         CommandOption(
             .limit,

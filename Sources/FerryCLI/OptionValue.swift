@@ -37,6 +37,12 @@ enum OptionValue {
             guard let size = ByteCount(text: value), size.bytes > 0 else {
                 throw .usage("\(name): '\(value.shown)' is no size such as 10M or 2G")
             }
+        case .rate:
+            guard RateText.parse(value) != nil else {
+                throw .usage("\(name): '\(value.shown)' is no \(RateText.wanted)")
+            }
+        case .liveRate:
+            _ = try Self.liveRate(value, as: name)
         case .group:
             if let problem = GroupName.problem(value) {
                 throw .usage("\(name): the name of a group \(problem)")
@@ -95,6 +101,18 @@ enum OptionValue {
     static func limit(_ text: String) -> LimitChange.Value? {
         if text == "default" { return .configured }
         return Self.number(text).flatMap { (1...1_000).contains($0) ? .set($0) : nil }
+    }
+
+    /// Reads a rate, which is 0 for no limit.
+    static func rate(_ text: String) -> Int64? { RateText.parse(text).map { $0.bytes ?? 0 } }
+
+    /// Reads a limit on bytes a second.
+    static func liveRate(_ text: String, as name: String) throws(FerryError) -> LimitChange.Rate {
+        if text == "default" { return .configured }
+        guard let choice = RateText.parse(text) else {
+            throw .usage("\(name): '\(text.shown)' is no \(RateText.wanted) or 'default'")
+        }
+        return choice.bytes.map { .set($0) } ?? .unlimited
     }
 
     /// Reads `Name: value`; the name is a token, the value has no control characters (RFC 9110 §5.1, §5.5).

@@ -105,7 +105,10 @@ extension RunningCommand {
             throw Session.unexpected()
         }
         let wanted = host.flatMap { HostPattern($0) }
-        if let wanted { limits.hosts.removeAll { !(HostPattern($0.host)?.overlaps(wanted) ?? false) } }
+        if let wanted {
+            limits.hosts.removeAll { !(HostPattern($0.host)?.overlaps(wanted) ?? false) }
+            limits.rates.removeAll { !($0.host.flatMap { HostPattern($0) }?.overlaps(wanted) ?? false) }
+        }
         if self.console.json {
             try self.console.print(json: limits)
         } else if changes.isEmpty {

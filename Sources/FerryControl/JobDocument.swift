@@ -72,6 +72,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var answer: AnswerDocument?
     /// In `show` only, and of jobs with a deadline: when it gives up.
     public var deadlineAt: Timestamp?
+    /// The job's own limit; in `show` only, and where there is one.
+    public var limitRateBytesPerS: Int64?
 
     /// Makes a document of the fields that every job has; the rest is set afterwards.
     public init(
@@ -93,7 +95,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.attempt = 0
     }
 
-    /// Encodes every field, null if unknown; `segments`, `answer` and `deadlineAt` only if set.
+    /// Encodes every field, null if unknown; `segments`, `answer`, `deadlineAt` and the limit only if set.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.type, forKey: .type)
@@ -130,6 +132,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encodeIfPresent(self.segments, forKey: .segments)
         try container.encodeIfPresent(self.answer, forKey: .answer)
         try container.encodeIfPresent(self.deadlineAt, forKey: .deadlineAt)
+        try container.encodeIfPresent(self.limitRateBytesPerS, forKey: .limitRateBytesPerS)
     }
 }
 

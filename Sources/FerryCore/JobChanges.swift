@@ -26,6 +26,8 @@ public struct JobChanges: Hashable, Sendable, Codable {
     public var after: [JobID]?
     /// `--renew`: the program, absolute.
     public var renew: Amendment<String>?
+    /// `--limit-rate`, in bytes a second; 0 = no limit.
+    public var limitRateBytes: Int64?
 
     /// Makes changes; the default changes nothing.
     public init(
@@ -36,7 +38,8 @@ public struct JobChanges: Hashable, Sendable, Codable {
         allowHTTP: Bool = false,
         notBefore: Timestamp? = nil,
         output: String? = nil,
-        attempts: Int? = nil
+        attempts: Int? = nil,
+        limitRateBytes: Int64? = nil
     ) {
         self.priority = priority
         self.group = group
@@ -46,6 +49,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         self.notBefore = notBefore
         self.output = output
         self.attempts = attempts
+        self.limitRateBytes = limitRateBytes
     }
 
     /// Whether nothing is to be changed.
@@ -68,6 +72,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if let window = self.window { changed.window = window.value }
         if let after = self.after { changed.after = after.isEmpty ? nil : after }
         if let renew = self.renew { changed.renew = renew.value }
+        if let rate = self.limitRateBytes { changed.limitRateBytes = rate == 0 ? nil : rate }
         if let output = self.output {
             changed.output = output
             let slash = output.lastIndex(of: "/") ?? output.startIndex
@@ -90,6 +95,7 @@ public struct JobChanges: Hashable, Sendable, Codable {
         if old.window != new.window { names.append("window") }
         if old.after != new.after { names.append("jobs before it") }
         if old.renew != new.renew { names.append("program for new links") }
+        if old.limitRateBytes != new.limitRateBytes { names.append("rate") }
         if old.allowHTTP != new.allowHTTP { names.append("leave for plain http") }
         return names
     }

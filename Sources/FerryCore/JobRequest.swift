@@ -88,6 +88,8 @@ public struct JobRequest: Hashable, Sendable, Codable {
     public var remoteTime: Bool
     /// `--not-before`: the job waits until then.
     public var notBefore: Timestamp?
+    /// `--limit-rate`, in bytes a second; nil is no limit of its own.
+    public var limitRateBytes: Int64?
     /// `-d`: a folder that is missing is made, by the service in the machine's queue.
     public var createsDirectory: Bool?
     /// `--window`: the hours at which it may run.
@@ -126,6 +128,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         compressed: Bool = false,
         remoteTime: Bool = false,
         notBefore: Timestamp? = nil,
+        limitRateBytes: Int64? = nil,
         upload: UploadOrder? = nil
     ) {
         self.kind = kind
@@ -147,6 +150,7 @@ public struct JobRequest: Hashable, Sendable, Codable {
         self.compressed = compressed
         self.remoteTime = remoteTime
         self.notBefore = notBefore
+        self.limitRateBytes = limitRateBytes
         self.upload = upload
     }
 }

@@ -153,6 +153,7 @@ struct Configuration: Sendable, Equatable {
     ) -> String {
         switch problem {
         case .mustBe(let wanted): "\(key) must be \(wanted), not \(value)"
+        case .wrong(let why): "\(key): \(why)"
         case .unsupported(let only):
             "\(key) = \(value) is not supported by this version; leave it out, or write \(only)"
         }

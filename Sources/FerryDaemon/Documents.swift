@@ -72,6 +72,7 @@ extension JobDocument {
         self.answer = snapshot.answer.map {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)
         }
+        self.limitRateBytesPerS = snapshot.limitRate
         self.segments = snapshot.segments.map {
             SegmentDocument(startBytes: $0.start, endBytes: $0.end, durableBytes: $0.durable)
         }
@@ -148,5 +149,40 @@ extension AddedJob {
             case .skipped: .skipped
             }
         self.init(outcome: outcome, job: added.job.map { JobDocument($0) }, note: added.note)
+    }
+}
+
+extension RateLimitDocument {
+    /// The document of a limit.
+    init(_ limit: RateLimit) {
+        let direction: Direction =
+            switch limit.kind {
+            case .both: .both
+            case .down: .down
+            case .up: .up
+            }
+        let source: Source =
+            switch limit.source {
+            case .live: .live
+            case .calendar: .calendar
+            case .configuration: .configuration
+            }
+        self.init(host: limit.host, direction: direction, bytesPerS: limit.bytes, source: source)
+    }
+}
+
+extension LimitChange {
+    /// The changes of rates as the engine takes them.
+    func rates(of host: HostPattern?) -> [Engine.RateChange] {
+        [(RateKind.both, self.rate), (.down, self.down), (.up, self.up)].compactMap { kind, rate in
+            let choice: RateChoice
+            switch rate {
+            case nil: return nil
+            case .set(let bytes): choice = .limited(bytes)
+            case .unlimited: choice = .unlimited
+            case .configured: choice = .unsaid
+            }
+            return Engine.RateChange(host: host, kind: kind, choice: choice)
+        }
     }
 }

@@ -205,18 +205,20 @@ struct ServiceHandler: ControlHandler {
     }
 
     private func limits(_ changes: [LimitChange]) async throws -> LimitsDocument {
+        var rates: [Engine.RateChange] = []
         let wanted = try changes.compactMap { change -> Engine.LimitChange? in
-            guard let running = change.running else { return nil }
             let host = try change.host.map { text -> HostPattern in
                 guard let host = HostPattern(text) else { throw FerryError.usage("'\(text)' is no host") }
                 return host
             }
+            rates += change.rates(of: host)
+            guard let running = change.running else { return nil }
             switch running {
             case .set(let number): return Engine.LimitChange(host: host, running: number)
             case .configured: return Engine.LimitChange(host: host, running: nil)
             }
         }
-        if !wanted.isEmpty { try await self.engine.change(wanted) }
+        if !wanted.isEmpty || !rates.isEmpty { try await self.engine.change(wanted, rates: rates) }
         let live = await self.engine.limits
         let configuration = await self.engine.configuration
         return LimitsDocument(
@@ -227,7 +229,8 @@ struct ServiceHandler: ControlHandler {
                 configuration.hosts[host]?.perHost.map {
                     HostLimitDocument(host: host, running: $0, runningIsLive: live.hosts[host] != nil)
                 }
-            }
+            },
+            rates: await self.engine.rates.map { RateLimitDocument($0) }
         )
     }
 

@@ -35,8 +35,9 @@ struct Setting: Sendable {
                 return (1...16).contains(whole)
             }
         ),
-        Setting("limits", "down", Self.rate),
-        Setting("limits", "up", Self.rate),
+        Setting("limits", "down", .rate(\.down)),
+        Setting("limits", "up", .rate(\.up)),
+        Setting("limits", "calendar", .calendar(\.calendar)),
         Setting("retry", "attempts", .optional(\.retry.attempts, 0, .number(0...1_000_000, \.value))),
         Setting("retry", "doubtful_attempts", .number(1...1_000_000, \.retry.doubtfulAttempts)),
         Setting("retry", "base", .duration(\.retry.base)),
@@ -56,15 +57,6 @@ struct Setting: Sendable {
         Setting("history", "keep", .duration(\.historyKeep)),
     ]
 
-    /// A limit on bytes a second.
-    private static let rate = SettingValue<EngineConfiguration>.unsupported(
-        only: .null,
-        "a rate such as \"10M\", or null"
-    ) { value in
-        if case .string(let text) = value, let rate = ByteCount(text: text) { return rate.bytes > 0 }
-        return false
-    }
-
     /// The objects whose members have names of the user's choice.
     static let namedSections = ["hosts", "auth", "profiles"]
 }
@@ -80,6 +72,8 @@ struct HostSetting: Sendable {
     static let all: [HostSetting] = [
         HostSetting(name: "per_host", value: .optional(\.perHost, 0, .number(1...1_000, \.value))),
         HostSetting(name: "http2", value: .optional(\.http2, false, .boolean(\.value))),
+        HostSetting(name: "down", value: .rate(\.down)),
+        HostSetting(name: "up", value: .rate(\.up)),
         HostSetting(
             name: "pins",
             value: .unsupported(only: .array([]), "a list of pins such as \"sha256//…\"") { value in

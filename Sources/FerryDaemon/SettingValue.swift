@@ -8,6 +8,8 @@ struct SettingValue<Target>: Sendable {
         case mustBe(String)
         /// It asks for what this version does not do; the one value that it takes.
         case unsupported(only: String)
+        /// Something in it is wrong; the rest of a sentence that begins with the key.
+        case wrong(String)
     }
 
     /// A place for a value in the target.
@@ -96,6 +98,7 @@ struct SettingValue<Target>: Sendable {
             switch some.apply(value, &box) {
             case .mustBe(let wanted): return .mustBe("\(wanted), or null")
             case .unsupported(let only): return .unsupported(only: only)
+            case .wrong(let why): return .wrong(why)
             case nil:
                 target[keyPath: place] = box.value
                 return nil

@@ -371,6 +371,7 @@ struct DownloadTransfer: Sendable {
         request.tlsMinimum = configuration.tlsMinimum
         request.stallTimeout = self.request.stallTimeout ?? request.stallTimeout
         request.http2 = configuration.allowsHTTP2(address.origin.hostAndPort)
+        request.limit(as: self.running, at: address.origin)
         // With many transfers each gets less: their buffers are all the memory that grows with their number.
         if configuration.running > 64 { request.bufferBytes = 32 * 1_024 }
         let proxy = self.request.proxy

@@ -290,6 +290,7 @@ extension Engine {
         if new.window != old.window { names.append("--window") }
         if new.after != old.after { names.append("--after") }
         if new.renew != old.renew { names.append("--renew") }
+        if new.limitRateBytes != old.limitRateBytes { names.append("--limit-rate") }
         if new.upload?.transport != old.upload?.transport { names.append("--protocol") }
         if new.upload?.contentType != old.upload?.contentType { names.append("-H Content-Type") }
         if new.upload?.responsePath != old.upload?.responsePath { names.append("--response") }

@@ -27,11 +27,13 @@ extension Engine {
     /// With a lower limit too many jobs may run. The newest of the lowest priority then go back to the queue, no
     /// attempt spent, as long as they can go on later where they stopped; the others end in their own time.
     ///
-    /// - Throws: ``FerryError`` `.usage` for a number outside of ``runningRange``.
-    public func change(_ changes: [LimitChange]) async throws {
+    /// - Throws: ``FerryError`` `.usage` for a number outside of ``runningRange``, and for a rate below 1.
+    public func change(_ changes: [LimitChange], rates: [RateChange] = []) async throws {
         for case let number? in changes.map(\.running) where !Self.runningRange.contains(number) {
             throw FerryError.usage("a limit must be a number from 1 to \(Self.runningRange.upperBound)")
         }
+        try Self.check(rates)
+        let configuration = self.services.live.configured
         try await self.services.store.write { transaction in
             for change in changes {
                 let scope: LimitRecord.Scope = change.host == nil ? .all : .host
@@ -44,9 +46,10 @@ extension Engine {
                     try transaction.removeLimit(scope: scope, name: name, key: LiveLimits.running)
                 }
             }
+            for change in rates { try change.save(in: transaction, over: configuration) }
         }
         try await self.loadLimits()
-        try await self.demote()
+        if !changes.isEmpty { try await self.demote() }
         await self.settingsChanged()
     }
 
@@ -54,6 +57,7 @@ extension Engine {
     func loadLimits() async throws {
         let records = try await self.services.store.read { try $0.limits() }
         self.services.live.set(LiveLimits(records))
+        self.applyRates()
     }
 
     /// Puts running jobs back into the queue where there are more than the limits allow.
@@ -89,6 +93,7 @@ extension LiveLimits {
     /// The limits that are stored; kinds that this version does not know are left alone.
     init(_ records: [LimitRecord]) {
         self.init()
+        self.rates = LiveRates(records)
         for record in records where record.key == Self.running {
             guard let value = record.value.flatMap({ Int(exactly: $0) }),
                 Engine.runningRange.contains(value)

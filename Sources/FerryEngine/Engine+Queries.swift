@@ -18,6 +18,8 @@ extension Engine {
         public var answer: KeptAnswer?
         /// When the job gives up; only where one job is asked for.
         public var deadline: Timestamp?
+        /// The job's own limit in bytes a second; only where one job is asked for.
+        public var limitRate: Int64?
     }
 
     /// Where a running job stands.
@@ -89,18 +91,17 @@ extension Engine {
     /// One job with its segments; nil if there is none of that number.
     public func job(_ id: JobID) async throws -> Snapshot? {
         let row = try await self.services.store.read {
-            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?, Timestamp?)? in
+            reader -> (JobRecord, FileRecord?, [SegmentRecord], String?, JobRequest?)? in
             guard let job = try reader.job(id) else { return nil }
             let file = try reader.file(id)
             let segments = try file.map { try reader.segments(id, generation: $0.generation) } ?? []
-            return (
-                job, file, segments, try reader.upload(id)?.answer, try reader.request(id)?.deadlineAt
-            )
+            return (job, file, segments, try reader.upload(id)?.answer, try reader.request(id))
         }
-        return row.map { job, file, segments, answer, deadline in
+        return row.map { job, file, segments, answer, request in
             var snapshot = self.snapshot(job, file.map { RemoteObject(json: $0.remote) }, segments)
             snapshot.answer = KeptAnswer(json: answer)
-            snapshot.deadline = deadline
+            snapshot.deadline = request?.deadlineAt
+            snapshot.limitRate = request?.limitRateBytes
             return snapshot
         }
     }

@@ -13,7 +13,7 @@ extension Engine {
     /// Changes jobs that are not final; when it returns, the changes are committed.
     ///
     /// A new URL is asked first, and refused unless the object there proves to be the same (see ``URLProof``).
-    /// A running job takes up a priority, a group and a number of attempts as it is; for anything else its
+    /// A running job takes up a priority, a group, a rate and a number of attempts as it is; for anything else its
     /// attempt ends, at no cost, and the next one begins with the change. A failed job is queued again. What is
     /// so already is a success.
     ///
@@ -109,6 +109,9 @@ extension Engine {
         for cleanup in cleanups { try await Cleanup.carryOut(cleanup, self.services) }
         for answer in steered where answer.error != nil {
             await plans[answer.id]?.move?.undo(services: self.services)
+        }
+        if let rate = changes.limitRateBytes {
+            for answer in steered where answer.error == nil { self.setRate(rate, of: answer.id) }
         }
         self.tell(told)
         if changes.after != nil { await self.attachDependencies(of: ids) }

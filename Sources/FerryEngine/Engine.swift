@@ -82,6 +82,8 @@ public actor Engine {
     private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
     private var idleWaiters: [CheckedContinuation<Void, Never>] = []
     private var waker: Task<Void, Never>?
+    /// Looks at the calendar of limits each minute, where there is one.
+    var calendarTimer: Task<Void, Never>?
     private var wakeAt: Timestamp?
 
     /// Makes an engine; ``start()`` begins the work.
@@ -177,6 +179,7 @@ public actor Engine {
         self.tidier?.cancel()
         self.clockWatch = nil
         self.endWaits()
+        self.calendarTimer?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
         await self.stopRenewals { _ in true }
         while !self.running.isEmpty {
@@ -204,6 +207,7 @@ public actor Engine {
     public var configuration: EngineConfiguration { self.services.configuration }
 
     func settingsChanged() async {
+        self.applyRates()
         let configuration = self.services.configuration
         self.services.loop.grow(to: Self.threads(for: configuration))
         self.queue.set(perHost: Self.perHost(configuration), at: self.services.time.now())
@@ -441,6 +445,7 @@ public actor Engine {
                 guard let request = try await services.store.read({ try $0.request(job.id) }) else {
                     throw FerryError(.database, "the job's request is missing", exitStatus: .database)
                 }
+                self.begin(running, limitRate: request.limitRateBytes)
                 end = await Self.carryOut(job, request, running, services)
             } catch {
                 end = .storeFailed(error.asFerryError)
@@ -512,6 +517,7 @@ public actor Engine {
         if let job = self.running.removeValue(forKey: id) {
             self.queue.end(id, host: job.host, .nothing, at: self.services.time.now())
         }
+        self.services.loop.limiter.set(nil, of: id)
         for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
         guard self.running.isEmpty else { return }
         for waiter in self.idleWaiters { waiter.resume() }

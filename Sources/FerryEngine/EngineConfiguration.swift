@@ -9,6 +9,12 @@ public struct EngineConfiguration: Sendable, Equatable {
     public var running = 16
     /// Connections to one host and port at once (`limits.per_host`).
     public var perHost = 6
+    /// `limits.down`: bytes a second that come, of all transfers together.
+    public var down: Int64?
+    /// `limits.up`: bytes a second that go, of all transfers together.
+    public var up: Int64?
+    /// `limits.calendar`: other limits at some times of the week.
+    public var calendar = RateCalendar()
     /// `hosts`: what differs for some, by `name` or `name:port`.
     public var hosts: [String: HostSettings] = [:]
     /// `retry`, for jobs made by `add`.
@@ -57,6 +63,7 @@ public struct EngineConfiguration: Sendable, Equatable {
             for name in self.hosts.keys where name.hasPrefix("\(host):") { self.hosts[name]?.perHost = limit }
             self.hosts[host, default: HostSettings()].perHost = limit
         }
+        self.apply(limits.rates)
     }
 
     /// The policy that a job lives by.
@@ -81,6 +88,10 @@ public struct HostSettings: Sendable, Equatable {
     public var perHost: Int?
     /// Whether it may be spoken to in HTTP/2.
     public var http2: Bool?
+    /// Bytes a second that come from it, all of its jobs together.
+    public var down: Int64?
+    /// Bytes a second that go to it.
+    public var up: Int64?
 
     /// Makes settings that change nothing.
     public init() {}
@@ -92,6 +103,8 @@ public struct LiveLimits: Sendable, Equatable {
     public var running: Int?
     /// Connections to hosts at once, by `name` (on any port) or `name:port`.
     public var hosts: [String: Int] = [:]
+    /// Bytes a second.
+    public var rates = LiveRates()
 
     /// Makes limits that change nothing.
     public init() {}
@@ -117,6 +130,14 @@ final class LiveConfiguration: Sendable {
             return value
         }
     }
+
+    /// The limits on bytes a second that hold at a time, and where each comes from.
+    func rates(at time: LocalMinute) -> [RateLimit] {
+        self.state.withLock { $0.configuration.rates($0.limits.rates, at: time) }
+    }
+
+    /// What is configured, without the limits.
+    var configured: EngineConfiguration { self.state.withLock { $0.configuration } }
 
     /// Replaces the configuration; the limits stay.
     func set(_ configuration: EngineConfiguration) {

@@ -11,18 +11,30 @@ public struct EngineTime: Sendable {
     public var boottime: @Sendable () -> Duration
     /// Waits; throws when the task is cancelled.
     public var sleep: @Sendable (Duration) async throws -> Void
+    /// Seconds by which local time is ahead of UTC at a moment, for calendars.
+    public var localOffset: @Sendable (Timestamp) -> Int
 
     /// Makes a set of clocks; without `boottime` the machine never sleeps.
     public init(
         now: @escaping @Sendable () -> Timestamp,
         monotonic: @escaping @Sendable () -> Duration,
         boottime: (@Sendable () -> Duration)? = nil,
-        sleep: @escaping @Sendable (Duration) async throws -> Void
+        sleep: @escaping @Sendable (Duration) async throws -> Void,
+        localOffset: @escaping @Sendable (Timestamp) -> Int = { EngineTime.offset(at: $0) }
     ) {
         self.now = now
         self.monotonic = monotonic
         self.boottime = boottime ?? monotonic
         self.sleep = sleep
+        self.localOffset = localOffset
+    }
+
+    /// The offset of the service's own time zone (localtime(3)).
+    public static func offset(at time: Timestamp) -> Int {
+        var seconds = Int(time.milliseconds / 1_000)
+        var parts = tm()
+        tzset()
+        return localtime_r(&seconds, &parts) == nil ? 0 : parts.tm_gmtoff
     }
 
     /// The machine's.

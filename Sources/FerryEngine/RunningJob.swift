@@ -16,6 +16,8 @@ final class RunningJob: Sendable {
     let id: JobID
     let host: String
     private let attemptNumber: Atomic<Int>
+    /// A command has set its rate since it began.
+    let hasNewRate = Atomic(false)
     private let doneBytes = Atomic<Int64>(0)
     private let durableBytes = Atomic<Int64>(0)
     private let totalBytes = Atomic<Int64>(-1)

@@ -265,6 +265,7 @@ extension UploadTransfer {
         request.caFile = self.request.caFile
         request.stallTimeout = self.request.stallTimeout ?? request.stallTimeout
         request.tlsMinimum = self.services.configuration.tlsMinimum
+        request.limit(as: self.running, at: outgoing.address.origin)
         let proxy = self.request.proxy
         request.proxy = (outgoing.address.origin.scheme == "https" ? proxy.https : proxy.http) ?? proxy.all
         request.noProxy = proxy.no

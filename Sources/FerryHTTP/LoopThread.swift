@@ -31,6 +31,8 @@ final class LoopThread: Sendable {
 
     private let multi: Multi
     private let userAgent: String
+    private let index: Int
+    private let limiter: RateLimiter
     private let mailbox = Mutex(Mailbox())
     private let nextID = Atomic<UInt64>(1)
     private let count = Atomic<Int>(0)
@@ -38,14 +40,19 @@ final class LoopThread: Sendable {
 
     /// Starts the thread.
     ///
-    /// - Parameter userAgent: What requests call themselves unless a field says otherwise.
+    /// - Parameters:
+    ///   - userAgent: What requests call themselves unless a field says otherwise.
+    ///   - index: Which of the threads under the limiter it is.
+    ///   - limiter: The limits on bytes a second.
     /// - Throws: ``FerryError`` `.noService` if libcurl cannot be set up or no thread can be had.
-    init(userAgent: String) throws(FerryError) {
+    init(userAgent: String, index: Int, limiter: RateLimiter) throws(FerryError) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else {
             throw FerryError(.noService, "libcurl could not be set up", exitStatus: .noService)
         }
         self.multi = Multi(handle: handle)
         self.userAgent = userAgent
+        self.index = index
+        self.limiter = limiter
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
         let code = pthread_create(
@@ -65,6 +72,7 @@ final class LoopThread: Sendable {
             throw FerryError(.noService, "no thread for the network could be started", exitStatus: .noService)
         }
         pthread_detach(thread)
+        limiter.onChange { [weak self] in _ = self?.run {} }
     }
 
     /// `curl_global_init`, once a process.
@@ -116,7 +124,12 @@ final class LoopThread: Sendable {
     }
 
     private func run() {
-        let worker = LoopWorker(multi: self.multi.handle, userAgent: self.userAgent)
+        let worker = LoopWorker(
+            multi: self.multi.handle,
+            userAgent: self.userAgent,
+            index: self.index,
+            limiter: self.limiter
+        )
         while true {
             let (commands, isOpen) = self.mailbox.withLock { box in
                 defer { box.commands.removeAll(keepingCapacity: true) }
@@ -137,6 +150,9 @@ final class LoopThread: Sendable {
 private final class LoopWorker {
     private let multi: OpaquePointer
     private let userAgent: String
+    private let index: Int
+    private let limiter: RateLimiter
+    private var knownChange: UInt64 = 0
     private var transfers: [UInt64: LoopTransfer] = [:]
     private var identifiers: [OpaquePointer: UInt64] = [:]
     private var idleHandles: [OpaquePointer] = []
@@ -148,9 +164,11 @@ private final class LoopWorker {
     /// (CURLOPT_MAXAGE_CONN(3)).
     private static let wakeMatters = Duration.seconds(120)
 
-    init(multi: OpaquePointer, userAgent: String) {
+    init(multi: OpaquePointer, userAgent: String, index: Int, limiter: RateLimiter) {
         self.multi = multi
         self.userAgent = userAgent
+        self.index = index
+        self.limiter = limiter
     }
 
     /// Exchanges that are under way.
@@ -200,9 +218,26 @@ private final class LoopWorker {
             )
         }
         if !finished.isEmpty { return }
-        let wait = self.endStalled()
         // libcurl's own timers shorten the wait; without transfers only a wake-up matters.
-        _ = curl_multi_poll(self.multi, nil, 0, self.transfers.isEmpty ? 3_600_000 : Int32(wait), nil)
+        var wait = self.transfers.isEmpty ? 3_600_000 : Int32(self.endStalled())
+        if self.limiter.isActive || self.knownChange != self.limiter.changeCount {
+            guard let turn = self.grant() else { return }
+            wait = min(wait, turn)
+        }
+        _ = curl_multi_poll(self.multi, nil, 0, wait, nil)
+    }
+
+    /// Lets go on whom the limiter names, and gives the milliseconds until it may name others; nil after some did.
+    private func grant() -> Int32? {
+        let change = self.limiter.changeCount
+        if change != self.knownChange {
+            self.knownChange = change
+            for transfer in self.transfers.values { transfer.limitsChanged() }
+        }
+        let (exchanges, wait) = self.limiter.grant(to: self.index)
+        // Not from within a callback: libcurl calls the transfer's own ones before this returns.
+        for id in exchanges { self.unpause(id) }
+        return exchanges.isEmpty ? wait ?? .max : nil
     }
 
     /// Ends what has stalled; gives the milliseconds until the next look.
@@ -243,7 +278,13 @@ private final class LoopWorker {
         }
         let now = Self.now
         let awake = self.wokeAt.map { now - $0 }
-        let transfer = LoopTransfer(exchange: exchange, easy: easy, now: now)
+        let transfer = LoopTransfer(
+            exchange: exchange,
+            easy: easy,
+            limiter: self.limiter,
+            thread: self.index,
+            now: now
+        )
         var code = transfer.configure(
             userAgent: self.userAgent,
             awake: awake.flatMap { $0 < Self.wakeMatters ? $0 : nil }
@@ -253,6 +294,7 @@ private final class LoopWorker {
         }
         guard code == CURLE_OK else {
             curl_easy_cleanup(easy)
+            transfer.leaveLimiter()
             self.refuse(exchange, code: code)
             return
         }
@@ -282,6 +324,7 @@ private final class LoopWorker {
 
     private func finish(_ id: UInt64, code: Int32, detail: String) {
         guard let transfer = self.transfers.removeValue(forKey: id) else { return }
+        transfer.leaveLimiter()
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle

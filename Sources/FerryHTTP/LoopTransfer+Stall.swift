@@ -13,9 +13,11 @@ extension LoopTransfer {
         return self.watch.look(self.sight, at: now)
     }
 
-    /// Whether we ourselves let nothing flow: sink or source have asked for a pause, or nobody has said yet where
-    /// the body goes.
-    private var isHeld: Bool { self.isPaused || self.phase == .body && self.sink == nil }
+    /// Whether we ourselves let nothing flow: sink or source have asked for a pause, a limit wants it, or nobody has
+    /// said yet where the body goes.
+    private var isHeld: Bool {
+        self.isPaused || self.isHeldByLimit || self.phase == .body && self.sink == nil
+    }
 
     private var sight: StallWatch.Sight {
         let hasBody = self.exchange.request.body != nil

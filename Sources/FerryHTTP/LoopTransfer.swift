@@ -28,11 +28,28 @@ final class LoopTransfer {
     private var ignoredExpect = false
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private let errorBuffer: UnsafeMutablePointer<CChar>
+    let receiving: RatePace
+    let sending: RatePace
+    /// The receive window of a connection of its own, in bytes; nil where the kernel decides.
+    var window: Int32?
 
-    init(exchange: Exchange, easy: OpaquePointer, now: Duration) {
+    init(exchange: Exchange, easy: OpaquePointer, limiter: RateLimiter, thread: Int, now: Duration) {
         self.exchange = exchange
         self.easy = easy
         self.watch = StallWatch(limit: exchange.request.stallTimeout, now: now)
+        func pace(isUpload: Bool) -> RatePace {
+            RatePace(
+                limiter,
+                RateLimiter.Flow(thread: thread, exchange: exchange.id, isUpload: isUpload),
+                RateScheduler.Traits(
+                    isUpload: isUpload,
+                    hosts: exchange.request.limitHosts,
+                    job: exchange.request.job
+                )
+            )
+        }
+        self.receiving = pace(isUpload: false)
+        self.sending = pace(isUpload: true)
         self.errorBuffer = .allocate(capacity: Int(CURL_ERROR_SIZE))
         self.errorBuffer.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     }
@@ -52,7 +69,8 @@ final class LoopTransfer {
     ///
     /// `awake` is the time since the machine slept last, nil if that does not matter any more.
     func configure(userAgent: String, awake: Duration? = nil) -> CURLcode {
-        let request = self.exchange.request
+        var request = self.exchange.request
+        if request.body == nil, let share = self.receiving.share { self.narrow(&request, to: share) }
         for field in request.fields {
             // "Name;" is libcurl's way to send a field with an empty value (CURLOPT_HTTPHEADER(3)).
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
@@ -78,6 +96,9 @@ final class LoopTransfer {
         codes += Self.offsets(request).map { ferry_curl_set_offset(self.easy, $0.0, $0.1) }
         codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
         codes += Self.openSocketCallbacks.map { ferry_curl_set_opensocket_callback(self.easy, $0.0, $0.1) }
+        if self.window != nil {
+            codes += Self.socketCallbacks.map { ferry_curl_set_socket_callback(self.easy, $0.0, $0.1) }
+        }
         return codes.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
@@ -97,6 +118,7 @@ final class LoopTransfer {
             (CURLOPT_CONNECTTIMEOUT_MS, max(1, request.connectTimeout.wholeMilliseconds)),
             (CURLOPT_NOBODY, request.method == "HEAD" ? 1 : 0),
             (CURLOPT_FRESH_CONNECT, request.freshConnection ? 1 : 0),
+            (CURLOPT_FORBID_REUSE, request.ownConnection ? 1 : 0),
         ]
             + (request.body == nil
                 ? []
@@ -142,6 +164,7 @@ final class LoopTransfer {
     /// Options that take what the callbacks get.
     static let contexts = [
         CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_OPENSOCKETDATA,
+        CURLOPT_SOCKOPTDATA,
     ]
     /// Options that take a callback for data.
     static let callbacks = [
@@ -149,6 +172,8 @@ final class LoopTransfer {
     ]
     /// Options that take the callback for going back in the request's body (protocols: C17).
     static let seekCallbacks = [(CURLOPT_SEEKFUNCTION, onSeek)]
+    /// Options that take a callback for a new socket.
+    static let socketCallbacks = [(CURLOPT_SOCKOPTFUNCTION, onSocket)]
 
     /// Options that take the callback that makes sockets.
     static let openSocketCallbacks = [(CURLOPT_OPENSOCKETFUNCTION, onOpenSocket)]
@@ -207,11 +232,16 @@ final class LoopTransfer {
             self.isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
+        guard self.receiving.take(bytes.count) else {
+            self.isPaused = true
+            return Int(CURL_WRITEFUNC_PAUSE)
+        }
         switch sink.receive(bytes) {
         case .taken:
             self.bodyBytes += Int64(bytes.count)
             return bytes.count
         case .pause:
+            self.receiving.giveBack(bytes.count)
             self.isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         case .stop:
@@ -248,13 +278,19 @@ final class LoopTransfer {
         let request = self.exchange.request
         guard let source = request.body, self.position < source.length else { return 0 }
         if request.expectsContinue, !self.hasLeave { self.ignoredExpect = true }
-        let room = Int(min(Int64(buffer.count), source.length - self.position))
+        let room = self.sending.take(upTo: Int(min(Int64(buffer.count), source.length - self.position)))
+        guard room > 0 else {
+            self.isPaused = true
+            return Int(CURL_READFUNC_PAUSE)
+        }
         switch source.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<room]), at: self.position)
         {
         case .bytes(let count) where (1...room).contains(count):
+            self.sending.giveBack(room - count)
             self.position += Int64(count)
             return count
         case .pause:
+            self.sending.giveBack(room)
             self.isPaused = true
             return Int(CURL_READFUNC_PAUSE)
         case .bytes, .failed:

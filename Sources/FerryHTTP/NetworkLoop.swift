@@ -11,6 +11,8 @@ public final class NetworkLoop: Sendable {
         var isOpen = true
     }
 
+    /// The limits on bytes a second of all that goes through this loop.
+    public let limiter = RateLimiter()
     private let userAgent: String
     private let threads: Mutex<Threads>
 
@@ -20,14 +22,20 @@ public final class NetworkLoop: Sendable {
     /// - Throws: ``FerryError`` `.noService` if libcurl cannot be set up or no thread can be had.
     public init(userAgent: String) throws(FerryError) {
         self.userAgent = userAgent
-        self.threads = Mutex(Threads(all: [try LoopThread(userAgent: userAgent)]))
+        let first = try LoopThread(userAgent: userAgent, index: 0, limiter: self.limiter)
+        self.threads = Mutex(Threads(all: [first]))
     }
 
     /// Makes sure of so many threads, or as many as can be had; exchanges under way stay where they are.
     public func grow(to count: Int) {
         self.threads.withLock { threads in
             while threads.isOpen, threads.all.count < count {
-                guard let thread = try? LoopThread(userAgent: self.userAgent) else { return }
+                let thread = try? LoopThread(
+                    userAgent: self.userAgent,
+                    index: threads.all.count,
+                    limiter: self.limiter
+                )
+                guard let thread else { return }
                 threads.all.append(thread)
             }
         }

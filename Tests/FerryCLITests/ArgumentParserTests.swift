@@ -149,6 +149,8 @@ import Testing
         case .header: ["Name: value"]
         case .checksum: ["md5:d41d8cd98f00b204e9800998ecf8427e"]
         case .size: ["10M"]
+        case .rate: ["none"]
+        case .liveRate: ["500K"]
         case .group: ["nightly"]
         case .priority: ["-5"]
         case .time: ["+8h"]
@@ -175,6 +177,7 @@ import Testing
         #expect(
             OptionTable.all.compactMap(\.aria2) == [
                 "out", "dir", "header", "ca-certificate", "max-tries", "timeout", "checksum", "remote-time",
+                "max-download-limit",
             ]
         )
     }

@@ -41,6 +41,7 @@ import Testing
         job.segments = []
         job.answer = AnswerDocument(status: 200, headers: [], body: "", isCut: false)
         job.deadlineAt = job.createdAt
+        job.limitRateBytesPerS = 1
         let ofAnswer = ["body", "headers", "is_cut", "status"]
         #expect(
             try Self.names(of: job).filter { !ofAnswer.contains($0) } == JSONFields.job.map(\.name).sorted()

@@ -36,7 +36,8 @@ import Testing
         (["set", "1", "2", "--url", "u"], "--url is that of one job, but there are 2"),
         (["set", "1", "2", "-o", "f"], "-o is that of one job, but there are 2"),
         (["set", "1", "-o", "d/"], "-o: 'd/' names a folder, not a file; -d DIR names the folder"),
-        (["limit", "5M"], "ferry limit takes no operand such as '5M'"),
+        (["limit", "fast"], "RATE: 'fast' is no rate such as 500K or 10M, and not 'none' or 'default'"),
+        (["limit", "1M", "2M"], "ferry limit takes one RATE; --down and --up limit one direction"),
         (["list", "3"], "ferry list takes no operand such as '3'"),
         (["run", "now"], "ferry run takes no operand such as 'now'"),
         (["list", "--limit", "0"], "--limit: there is nothing to list with a limit of 0"),
@@ -73,6 +74,16 @@ import Testing
         (["list", "--host", "a/b"], "--host: 'a/b' is no host such as example.org or example.org:8443"),
         (["limit", "--running", "0"], "--running: '0' is no number from 1 to 1000 and not 'default'"),
         (["limit", "--running", "1001"], "--running: '1001' is no number from 1 to 1000 and not 'default'"),
+        (
+            ["limit", "--down", "10Mbit"],
+            "--down: '10Mbit' is no rate such as 500K or 10M, and not 'none' or 'default'"
+        ),
+        (["get", "-l", "-5", "u"], "-l: '-5' is no rate such as 500K or 10M, and not 'none'"),
+        (
+            ["set", "1", "--limit-rate", "", "u"],
+            "--limit-rate: '' is no rate such as 500K or 10M, and not 'none'"
+        ),
+        (["list", "--limit-rate", "1M"], "ferry list has no option --limit-rate; ferry get has"),
     ]
 
     @Test(arguments: values)
@@ -93,6 +104,40 @@ import Testing
         #expect(order.requests.map(\.group) == ["nightly"])
         #expect(order.requests.map(\.priority) == [-5])
         #expect(order.requests.map(\.notBefore) == [Timestamp(year: 2099, month: 12, day: 24, hour: 22)])
+    }
+
+    @Test(arguments: [
+        (["limit", "10M"], LimitChange(rate: .set(10 << 20))),
+        (["limit", "0"], LimitChange(rate: .unlimited)),
+        (["limit", "--up", "none", "--down", "1.5MB"], LimitChange(down: .set(1_500_000), up: .unlimited)),
+        (["limit", "default", "--running", "3"], LimitChange(running: .set(3), rate: .configured)),
+        (["limit", "--host", "a:80", "4096"], LimitChange(host: "a:80", rate: .set(4_096))),
+        (["limit", "--host=a", "--down=default"], LimitChange(host: "a", down: .configured)),
+    ])
+    func `limit takes rates`(words: [String], change: LimitChange) throws {
+        guard case .limit(let changes, let host) = try invocation(words) else {
+            Issue.record("no limit")
+            return
+        }
+        #expect(changes == [change])
+        #expect(host == change.host)
+    }
+
+    @Test(
+        arguments: [("500K", 512_000, 512_000), ("0", nil, 0), ("none", nil, 0)] as [(String, Int64?, Int64)]
+    )
+    func `a job takes a rate`(text: String, added: Int64?, set: Int64) throws {
+        guard case .get(let order) = try invocation(["get", "-l", text, "u"]),
+            case .set(_, let changes, nil) = try invocation(["set", "1", "-l\(text)"])
+        else {
+            Issue.record("another invocation")
+            return
+        }
+        #expect(order.requests.map(\.limitRateBytes) == [added])
+        #expect(changes == JobChanges(limitRateBytes: set))
+        let request = JobRequest(url: "u", directory: "/", limitRateBytes: 7)
+        #expect(changes.applied(to: request).limitRateBytes == added)
+        #expect(JobChanges(priority: 1).applied(to: request).limitRateBytes == 7)
     }
 
     @Test func `set takes its changes, and limit its numbers`() throws {

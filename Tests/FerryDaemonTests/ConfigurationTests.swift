@@ -65,7 +65,26 @@ import Testing
         Good("transport", "http2", "true") { $0.http2 = true },
         Good("limits", "connections_per_file", "1") { _ in },
         Good("limits", "down", "null") { _ in },
+        Good("limits", "down", "\"10M\"") { $0.down = 10 << 20 },
         Good("limits", "up", "null") { _ in },
+        Good("limits", "up", "'500KB'") { $0.up = 500_000 },
+        Good("limits", "calendar", "[]") { _ in },
+        Good(
+            "limits",
+            "calendar",
+            "[{ days: 'mon-fri', from: '08:00', to: '18:00', down: '1M', up: null }, { up: '256K' }]"
+        ) {
+            $0.calendar = RateCalendar([
+                RateCalendar.Entry(
+                    days: [0, 1, 2, 3, 4],
+                    from: 480,
+                    to: 1_080,
+                    down: .limited(1 << 20),
+                    up: .unlimited
+                ),
+                RateCalendar.Entry(up: .limited(256 << 10)),
+            ])
+        },
         Good("history", "keep", "\"30d\"") { $0.historyKeep = .seconds(30 * 86_400) },
     ]
 
@@ -117,6 +136,7 @@ import Testing
         ("limits", "down", "\"fast\"", "a rate such as \"10M\", or null"),
         ("limits", "up", "\"0\"", "a rate such as \"10M\", or null"),
         ("limits", "up", "10", "a rate such as \"10M\", or null"),
+        ("limits", "calendar", "{}", "a list of { days, from, to, down, up }"),
         ("history", "keep", "90", "a duration such as \"90s\", \"10m\", \"8h\" or \"2d\""),
     ])
     func `a bad value is named with file and key`(
@@ -247,12 +267,14 @@ import Testing
         let configuration = try self.configuration(
             """
             { hosts: { "Downloads.Example.org": { per_host: 2, pins: [], auth: null },
-                       "example.org:8443": { per_host: 9, http2: true }, "[::1]": { per_host: 3 } },
+                       "example.org:8443": { per_host: 9, http2: true, down: '1M', up: null }, "[::1]": { per_host: 3 } },
               limits: { per_host: 5 } }
             """
         )
         #expect(configuration.hosts["downloads.example.org"]?.perHost == 2)
         #expect(configuration.hosts["example.org:8443"]?.http2 == true)
+        #expect(configuration.hosts["example.org:8443"]?.down == 1 << 20)
+        #expect(configuration.hosts["example.org:8443"]?.up == nil)
         #expect(configuration.hosts["[::1]"]?.perHost == 3)
         #expect(configuration.perHost == 5)
     }
@@ -281,8 +303,29 @@ import Testing
             "limits.connections_per_file = 4 is not supported by this version; leave it out, or write 1"
         ),
         (
-            "{ limits: { down: '10M' } }",
-            "limits.down = \"10M\" is not supported by this version; leave it out, or write null"
+            "{ limits: { calendar: [{ down: '1M' }, { days: 'weekend', up: '1M' }] } }",
+            "limits.calendar: entry 2: days must be days such as \"mon-fri\" or \"sat,sun\", not \"weekend\""
+        ),
+        (
+            "{ limits: { calendar: [{ from: '24:00', down: '1M' }] } }",
+            "limits.calendar: entry 1: from must be a time such as \"08:00\", not \"24:00\""
+        ),
+        (
+            "{ limits: { calendar: [{ to: 18, down: '1M' }] } }",
+            "limits.calendar: entry 1: to must be a time such as \"08:00\", up to \"24:00\", not 18"
+        ),
+        (
+            "{ limits: { calendar: [{ down: 'fast' }] } }",
+            "limits.calendar: entry 1: down must be a rate such as \"10M\", or null, not \"fast\""
+        ),
+        (
+            "{ limits: { calendar: [{ rate: '1M' }] } }",
+            "limits.calendar: entry 1: unknown key rate = \"1M\""
+        ),
+        ("{ limits: { calendar: [{ days: 'mon' }] } }", "limits.calendar: entry 1: says neither down nor up"),
+        (
+            "{ limits: { calendar: ['mon'] } }",
+            "limits.calendar: entry 1: must be an object such as { days: \"mon-fri\", down: \"1M\" }"
         ),
         (
             "{ hosts: { h: { pins: ['sha256//x'] } } }",
