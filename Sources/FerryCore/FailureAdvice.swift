@@ -58,7 +58,8 @@ public enum FailureAdvice {
             case .redirect:
                 "the server sends the request round in a circle or nowhere; open the address in a browser"
             case .refused(_, _, let advice): advice
-            case .shortBody, .badResponse, .changed, .checksum, .tlsTruncated, .exists, .policy, .busy, .network,
+            case .network: "check this machine's network, then: ferry retry JOB"
+            case .shortBody, .badResponse, .changed, .checksum, .tlsTruncated, .exists, .policy, .busy,
                 .hostPaused:
                 nil
             }

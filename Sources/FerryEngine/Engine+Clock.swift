@@ -24,7 +24,7 @@ extension Engine {
             await following.value
             return true
         }
-        let offset = self.services.time.now() - Self.origin(self.services.time)
+        let offset = Self.offset(self.services.time)
         guard let known = self.clockOffset else {
             self.clockOffset = offset
             return false
@@ -52,8 +52,17 @@ extension Engine {
         self.forgetTimer()
     }
 
-    /// The time at which the clock that nobody sets stood at zero, by its own count.
-    private static func origin(_ time: EngineTime) -> Timestamp {
-        Timestamp(milliseconds: 0) + time.boottime()
+    /// How far the wall clock is ahead of the clock that nobody sets.
+    ///
+    /// They are read one after the other. A thread that is held up in between reads them again: else the time that it
+    /// stood still would look as if somebody had set the clock.
+    private static func offset(_ time: EngineTime) -> Duration {
+        while true {
+            let before = time.boottime()
+            let now = time.now()
+            if time.boottime() - before < .milliseconds(100) {
+                return now - (Timestamp(milliseconds: 0) + before)
+            }
+        }
     }
 }

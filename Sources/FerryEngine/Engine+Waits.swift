@@ -183,7 +183,7 @@ extension Engine {
 struct NetworkLooks: Sendable {
     let waits: WaitBook
     let now: Duration
-    /// The jobs that are run; nil is all. Others look at nothing, so nobody waits for their look.
+    /// The jobs that are run, nil for all: others look at nothing, so nobody waits for their look.
     let wanted: Set<JobID>?
 
     /// How much longer a job waits; nil if its wait is over.

@@ -332,7 +332,7 @@ extension String {
             let job = try await scope.fetch(server.url("one.bin"))
             #expect(job.state == .failed)
             #expect(job.failureReason == .localIO)
-            #expect(job.advice?.contains("ferry retry JOB") == true)
+            #expect(job.advice?.contains("ferry retry \(job.id)") == true)
         }
     }
 }
