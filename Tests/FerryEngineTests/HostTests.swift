@@ -229,7 +229,7 @@ import Testing
             // Each time that the pause is over one job goes, and its failure makes a longer one.
             for probes in 1...4 {
                 let until = try #require(try await self.pause(of: late, scope)?.until)
-                scope.clock.advance(by: until - scope.now)
+                try await scope.passTime(to: until)
                 while try await self.attempts(ids + [late], scope) < 5 + probes { await Task.yield() }
                 while try await self.pause(of: late, scope)?.until == nil,
                     try await scope.job(late).state == .queued

@@ -159,7 +159,7 @@ import Testing
             Reply(200, body: Self.body).with(.stall(after: request.path == "/some" ? 5_000 : 0))
         }
         try await withLoop { loop in
-            let exchange = loop.open(self.request(server.url("some"), limit: .seconds(2)))
+            let exchange = loop.open(self.request(server.url("some"), limit: .seconds(100)))
             _ = try await exchange.head()
             let sink = RecordingSink()
             exchange.receive(into: sink)

@@ -80,7 +80,9 @@ import Testing
             #expect(other["message"].text?.contains("asked for a pause") == true)
             let list = try await desk.success("list")
             if try await desk.job(2)["state"] == .string("queued") {  // a busy machine may be late
-                #expect(list.split(separator: "\n").contains { $0.contains("queued") && $0.contains("again in") })
+                #expect(
+                    list.split(separator: "\n").contains { $0.contains("queued") && $0.contains("again in") }
+                )
             }
             run.kill(SIGKILL)
             _ = try await run.waitForExit()

@@ -97,7 +97,7 @@ import Testing
             // The failed job may be retried and keeps its own; the completed one's secrets are gone.
             try await desk.success("cancel", "2")
             try desk.stopService()
-            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
             #expect(try Self.object.matches("\(desk.target())/file") == nil)
         }
     }
@@ -122,7 +122,7 @@ import Testing
             #expect(server.requests.first?.header("X-Api-Key") == "s3cr3t-key")
             #expect(server.requests.first?.target == "/file?token=s3cr3t-query")
             try desk.stopService()
-            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
         }
     }
 
@@ -156,7 +156,7 @@ import Testing
             try desk.stopService()
             #expect(Self.found(in: said).isEmpty, "\(String(decoding: said, as: UTF8.self))")
             // The server has put it off: the next service asks again, with the same fields.
-            #expect(try !Self.found(in: desk, ["jobs.db"]).isEmpty)
+            #expect(!Self.found(in: desk, ["jobs.db"]).isEmpty)
             var services = 0
             repeat {
                 try await desk.success("run", "--until-empty")
@@ -165,7 +165,7 @@ import Testing
             } while try !Self.found(in: desk, Self.stateFiles(desk)).isEmpty && services < 20
             let ends = server.server.requests.filter { $0.method == "DELETE" }
             #expect(ends.count > 1 && ends.allSatisfy { $0.header("X-Api-Key") == "s3cr3t-key" })
-            #expect(Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
+            #expect(try Self.found(in: desk, Self.stateFiles(desk)).isEmpty)
         }
     }
 
