@@ -13,8 +13,10 @@ programs=$(cd "${1:-$here/../../.build/debug}" && pwd)
 . "$here/common.sh"
 
 server="ferry-$$-s" client="ferry-$$-c"
+names=""
 finish() {
     end
+    [ -z "$names" ] || kill "$names" 2>/dev/null || true
     ip netns del "$server" 2>/dev/null || true
     ip netns del "$client" 2>/dev/null || true
     rm -rf "/etc/netns/$client" "$lab"
@@ -44,6 +46,7 @@ names_up() {
 names_down() {
     kill "$names"
     wait "$names" 2>/dev/null || true
+    names=""
 }
 names_up
 run ip netns exec "$server" python3 "$here/server.py" 10.99.0.1 80 "$lab"
@@ -85,6 +88,9 @@ until_ 90 "the black hole is not got over" has_state "$hole" completed
 until_ 90 "the black hole is not got over" has_state "$unmade" completed
 is_file "$lab/files/hole" 4
 
+until_ 90 "a name service that is back is not found" has_state "$unnamed" completed
+ok "the name service was back for $((SECONDS - lost)) s: done, with --attempts 1"
+
 # A captive portal: a login page in the place of everything.
 touch "$lab/portal"
 portal=$(get http://files.test/1/portal.iso)
@@ -96,9 +102,6 @@ rm "$lab/portal"
 ferry retry "$portal" >/dev/null
 until_ 30 "after the login the job does not go on" has_state "$portal" completed
 ok "captive portal: fails with advice, saves nothing, and goes on after ferry retry"
-
-until_ 60 "a name service that is back is not found" has_state "$unnamed" completed
-ok "the name service was back for $((SECONDS - lost)) s: done, with --attempts 1"
 
 # The cable is pulled out here: address and routes go.
 cut=$(get --attempts 1 "http://files.test/4/cut?rate=500")
