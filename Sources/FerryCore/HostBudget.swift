@@ -3,7 +3,8 @@
 /// Events in, and out comes whether a job may start now. A pause that the host asked for, and one that follows from
 /// several failures in a row, holds for everyone; when it is over one job goes first, and only when that is answered
 /// do the others follow, a few at a time. The number of jobs at once is halved by each refusal and grows by one with
-/// each answer, as TCP does with its window (RFC 5681 §3.1). It holds no clock.
+/// each answer, as TCP does with its window (RFC 5681 §3.1), and with time, for bytes that flow are no refusal either.
+/// It holds no clock.
 public struct HostBudget: Hashable, Sendable {
     /// Why a host is left alone.
     public enum Trouble: String, Hashable, Sendable, Codable {
@@ -29,6 +30,8 @@ public struct HostBudget: Hashable, Sendable {
     public static let patience = 3
     /// The time between two starts after trouble; it halves with each answer.
     public static let spacing = Duration.milliseconds(500)
+    /// How long it takes to allow one more job at once where nothing is answered, for what runs is long.
+    public static let growth = Duration.seconds(10)
     /// Below this the time between starts is none.
     private static let leastSpacing = Duration.milliseconds(50)
 
@@ -53,6 +56,8 @@ public struct HostBudget: Hashable, Sendable {
     private var probe: JobID?
     private var gap = Duration.zero
     private var nextStart: Timestamp?
+    /// When ``window`` began to grow with time.
+    private var grownFrom: Timestamp?
 
     /// A host of which nothing is known.
     public init() {}
@@ -98,9 +103,20 @@ public struct HostBudget: Hashable, Sendable {
     public func leave(at now: Timestamp, limit: Int) -> Leave {
         if let pausedUntil, pausedUntil > now { return .at(pausedUntil) }
         if self.trouble != nil { return self.probe == nil ? .now : .later }
-        guard self.running < max(1, min(limit, self.window ?? limit)) else { return .later }
+        let limit = max(1, limit)
+        let (window, grows) = self.window(at: now, limit: limit)
+        guard self.running < window else { return grows.map { .at($0) } ?? .later }
         if let nextStart, nextStart > now { return .at(nextStart) }
         return .now
+    }
+
+    /// Jobs at once, and when there will be one more; nil if only an answer or an end brings that.
+    private func window(at now: Timestamp, limit: Int) -> (jobs: Int, grows: Timestamp?) {
+        guard let window = self.window else { return (limit, nil) }
+        guard let grownFrom else { return (min(window, limit), nil) }
+        let steps = max(0, Int((now - grownFrom) / Self.growth))
+        guard window + steps < limit else { return (limit, nil) }
+        return (window + steps, grownFrom + Self.growth * (steps + 1))
     }
 
     /// A job starts.
@@ -113,6 +129,7 @@ public struct HostBudget: Hashable, Sendable {
         self.starts += 1
         self.runs[id] = Run(number: self.starts)
         if self.trouble != nil, self.probe == nil { self.probe = id }
+        if self.window != nil, self.grownFrom == nil { self.grownFrom = now }
         self.nextStart = self.gap > .zero ? now + self.gap * (0.5 + random) : nil
     }
 
@@ -131,6 +148,7 @@ public struct HostBudget: Hashable, Sendable {
         self.level = 0
         self.probe = nil
         if let window = self.window { self.window = window + 1 >= limit ? nil : window + 1 }
+        if self.window == nil { self.grownFrom = nil }
         self.gap = hadTrouble ? self.gap : self.gap / 2
         if self.gap < Self.leastSpacing { self.gap = .zero }
         return hadTrouble
@@ -163,7 +181,7 @@ public struct HostBudget: Hashable, Sendable {
             let until = max(self.pausedUntil ?? now, now + max(pause, backOff(self.level)))
             let isNew = self.trouble != .asked || until != self.pausedUntil
             if isFirst {
-                self.shrink(limit)
+                self.shrink(limit, at: now)
                 self.level += 1
             }
             self.stop(.asked, until: until)
@@ -171,7 +189,7 @@ public struct HostBudget: Hashable, Sendable {
         case .overloaded, .unreachable:
             self.failures += 1
             guard wasProbe || self.trouble == nil else { return false }
-            if isFirst { self.shrink(limit) }
+            if isFirst { self.shrink(limit, at: now) }
             if sign == .overloaded { self.gap = Self.spacing }
             guard wasProbe || self.failures >= Self.patience else { return false }
             let delay = backOff(self.level)
@@ -182,10 +200,11 @@ public struct HostBudget: Hashable, Sendable {
     }
 
     /// Halves the number of jobs at once.
-    private mutating func shrink(_ limit: Int) {
+    private mutating func shrink(_ limit: Int, at now: Timestamp) {
         // This one has left already; it was one of those that were too many.
-        let current = min(self.window ?? limit, limit, self.running + 1)
+        let current = min(self.window(at: now, limit: limit).jobs, limit, self.running + 1)
         self.window = max(1, current / 2)
+        self.grownFrom = now
         self.judged = self.starts
     }
 
@@ -204,6 +223,7 @@ public struct HostBudget: Hashable, Sendable {
     public mutating func shift(by jump: Duration) {
         self.pausedUntil = self.pausedUntil.map { $0 + jump }
         self.nextStart = self.nextStart.map { $0 + jump }
+        self.grownFrom = self.grownFrom.map { $0 + jump }
     }
 
     /// Brings a pause that is further away than any can be to that.

@@ -62,9 +62,19 @@ extension Engine {
         }
         self.publishPauses(of: changed)
         var change = BudgetChange()
-        change.opensAt = [running.host, teller].compactMap { self.queue.budget(of: $0).opensAt }.max()
+        change.opensAt = [running.host, teller].compactMap { self.opensAgain($0) }.max()
         for host in changed { change.changed[host] = self.queue.budget(of: host) }
         return change
+    }
+
+    /// A job that has failed lets the others of its host go first when the host's pause is over: it may be the only
+    /// one that the host does not like.
+    private static let deference = Duration.milliseconds(250)
+
+    /// When a job that has failed may go to a host again; nil if there is no pause.
+    private func opensAgain(_ host: String) -> Timestamp? {
+        let budget = self.queue.budget(of: host)
+        return budget.opensAt.map { budget.trouble == .asked ? $0 : $0 + Self.deference }
     }
 
     /// Takes up that a running job's host has answered: whoever waits for that may follow.

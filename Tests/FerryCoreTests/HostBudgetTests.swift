@@ -42,6 +42,10 @@ import Testing
         ),
         Case(testDescription: "one refusal is no outage", script: "+1 lost =1"),
         Case(testDescription: "many at once that fail together halve once", script: "+6 503 503 =0"),
+        Case(
+            testDescription: "where nothing else is answered the jobs at once grow with time",
+            script: "+6 503 =0 at:10 @29 =0 @30 =1"
+        ),
         Case(testDescription: "three in a row are an outage", script: "+1 lost +1 lost +1 lost at:1"),
         Case(testDescription: "three together are one too", script: "+6 lost lost lost at:1"),
         Case(
