@@ -1,5 +1,5 @@
+import Dispatch
 public import FerryCore
-import Glibc
 import Synchronization
 
 /// The limits on bytes a second of all transfers of a ``NetworkLoop``; any thread may change them.
@@ -120,11 +120,7 @@ public final class RateLimiter: Sendable {
     }
 
     /// Nanoseconds of the monotonic clock.
-    private static var now: Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)  // it cannot fail for this clock
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-    }
+    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds) }
 }
 
 /// One direction of a transfer under the limiter; confined to the loop's thread.
