@@ -26,7 +26,9 @@ folder, out = lab.scratch(), lab.scratch(lab.BENCH_OUT)
 
 
 class Meter:
-    """A server of objects without a length, for which no disk is reserved, that takes any body; its samples go to a file, a line each 50 ms."""
+    """A server of objects without a length, for which no disk is reserved, that takes any body.
+
+    Its samples go to a file, a line each 50 ms."""
 
     def __init__(self, path):
         self.path, self.links, self.lock = path, {}, threading.Lock()
