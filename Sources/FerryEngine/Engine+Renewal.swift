@@ -8,10 +8,17 @@ extension Engine {
 
     /// Asks the programs of jobs whose link has expired, as far as anybody wants those jobs.
     func renewLinks() async {
-        guard !self.isStopping,
-            let jobs = try? await self.services.store.read({ try $0.expiredLinks() }),
-            !self.isStopping
-        else { return }
+        guard !self.isStopping else { return }
+        guard let jobs = try? await self.services.store.read({ try $0.expiredLinks() }) else {
+            // The database refuses, and no timer of theirs would wake those jobs.
+            let time = self.services.time
+            Task { [weak self] in
+                try? await time.sleep(.seconds(5))  // nobody cancels it
+                await self?.renewLinks()
+            }
+            return
+        }
+        guard !self.isStopping else { return }
         for job in jobs
         where self.renewals[job.id] == nil && self.held[job.id] == nil && self.isWanted(job.id) {
             guard self.renewals.count < Self.renewalsAtOnce else { return }

@@ -79,7 +79,7 @@ extension Engine {
         let waiting = rows.filter { self.isWanted($0.id) }
         let now = self.services.time.monotonic()
         let chosen = waiting.filter { isReached($0) || self.services.waits.look(at: $0.host, now) == nil }
-        await self.endWait(of: chosen.map(\.id))
+        _ = await self.endWait(of: chosen.map(\.id))  // else the timers of those who wait are left
     }
 
     /// Which of the jobs whose time has come need not look at the network, since another one of their host does.
@@ -108,10 +108,12 @@ extension Engine {
             waiters.append(DiskPlan.Waiter(id: job.id, need: room.need, space: room.space))
         }
         let ready = Set(DiskPlan.ready(waiters))
-        await self.endWait(of: waiting.map(\.id).filter(ready.contains))
+        let isCommitted = await self.endWait(of: waiting.map(\.id).filter(ready.contains))
         await self.renewMessages(of: waiters.filter { !ready.contains($0.id) }, rows: waiting)
         // One that could not be read, and a database that refuses, are looked at again too.
-        if rows == nil || waiting.contains(where: { !ready.contains($0.id) }) { self.watchDisks() }
+        if rows == nil || !isCommitted || waiting.contains(where: { !ready.contains($0.id) }) {
+            self.watchDisks()
+        }
     }
 
     /// Sees to it that full disks are looked at again.
@@ -151,8 +153,10 @@ extension Engine {
     // MARK: Both
 
     /// Queues jobs whose wait is over; the time that they have waited counts for nothing.
-    private func endWait(of ids: [JobID]) async {
-        guard !ids.isEmpty, !self.isStopping else { return }
+    ///
+    /// - Returns: False if the database refuses, and they wait on.
+    private func endWait(of ids: [JobID]) async -> Bool {
+        guard !ids.isEmpty, !self.isStopping else { return true }
         let now = self.services.time.now()
         let changes = try? await self.services.store.write { transaction in
             try ids.compactMap { id -> JobChange? in
@@ -165,8 +169,10 @@ extension Engine {
                 return change
             }
         }
-        self.observer(changes ?? [])
+        guard let changes else { return false }
+        self.tell(changes)
         await self.schedule()
+        return true
     }
 
     /// Takes up the waits that committed changes begin.
