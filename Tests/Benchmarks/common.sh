@@ -36,7 +36,8 @@ digest() { openssl dgst -sha256 -r "$1" | cut -d' ' -f1; }
 
 start_server() {
     make_certificate
-    sed -e "s#@ROOT@#$ROOT#; s#@RUN@#$RUN#; s#@PORT@#$PORT#; s#@TLSPORT@#$TLSPORT#" "$here/nginx.conf.in" > "$RUN/nginx.conf"
+    sed -e "s#@ROOT@#$ROOT#; s#@RUN@#$RUN#; s#@PORT@#$PORT#; s#@TLSPORT@#$TLSPORT#" "$here/nginx.conf.in" \
+        > "$RUN/nginx.conf"
     /usr/sbin/nginx -c "$RUN/nginx.conf" -p "$RUN"
     trap 'kill "$(cat "$RUN/nginx.pid")"' EXIT
     trap 'exit 1' INT TERM

@@ -8,7 +8,8 @@ SIZE=${SIZE:-4294967296} KILLS=${KILLS:-30} SCHEME=${SCHEME:-http} SEED=${SEED:-
 make_file "file-$SIZE" "$SIZE"
 start_server
 port=$PORT; [ "$SCHEME" = http ] || port=$TLSPORT
-python3 - "$FERRY" "$BENCH_OUT" "$SCHEME://127.0.0.1:$port/file-$SIZE" "$CA" "$ROOT/file-$SIZE" "$KILLS" "$SEED" "$RUN/access.log" <<'PY'
+python3 - "$FERRY" "$BENCH_OUT" "$SCHEME://127.0.0.1:$port/file-$SIZE" "$CA" "$ROOT/file-$SIZE" "$KILLS" "$SEED" \
+    "$RUN/access.log" <<'PY'
 import json, os, random, shutil, signal, subprocess, sys, tempfile, time
 ferry, out, url, ca, source, kills, seed = sys.argv[1:6] + [int(sys.argv[6]), int(sys.argv[7])]
 access = sys.argv[8]
@@ -39,8 +40,8 @@ def ask(*arguments):
 
 
 begun = time.monotonic()
-get = subprocess.Popen([ferry, "get", "-q", "--attempts", "2", "--cacert", ca, url, "-o", folder + "/file", "--state-dir", state],
-                       stdout=subprocess.DEVNULL)
+get = subprocess.Popen([ferry, "get", "-q", "--attempts", "2", "--cacert", ca, url, "-o", folder + "/file",
+                        "--state-dir", state], stdout=subprocess.DEVNULL)
 done, peak = 0, 0
 step = size / (kills + 1)
 while done < kills and get.poll() is None:
@@ -78,7 +79,8 @@ requests = [line.split() for line in open(access)]
 asked = [int(r[3].split("=")[1].rstrip("-")) if r[3] != "-" else 0 for r in requests]
 sent = sum(int(r[2]) for r in requests)
 never_below = len(asked) == len(offsets) and all(a >= o for a, o in zip(asked, offsets))
-print(f"seed {seed}: killed {done} times, exit status {status}, {time.monotonic() - begun:.1f} s, {len(attempts)} attempts")
+print(f"seed {seed}: killed {done} times, exit status {status}, {time.monotonic() - begun:.1f} s, "
+      f"{len(attempts)} attempts")
 print("committed before each attempt:", offsets)
 print("asked for by each request:    ", asked)
 print(f"every request at or above the committed offset: {never_below}")

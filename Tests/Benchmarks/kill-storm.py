@@ -4,8 +4,10 @@
   kill-storm.py [--kills N] [--files N] [--seed N]
 
 Commands go on adding meanwhile; each service is followed by the next one at once. Checked at the end: every job that
-was told is completed exactly once, with the right content and nothing left over; and no request began below the offset
-that the list had shown as durable before the kill. Exit status 1 if not.
+was told is completed exactly once, with the right content and nothing left over; no request began below the offset
+that the list had shown as durable before the kill; and the first request for a file after a kill began where its
+partial ended when the service was dead, or less than one write before, if the kill came amid a write. Exit status 1 if
+not.
 """
 import argparse, collections, os, random, shutil, sys, threading, time
 import lab
@@ -31,6 +33,19 @@ for number in range(3):
 told, over, problems = {}, False, []
 
 
+WRITE = 256 * 1024  # what the service writes at once, at most
+
+
+def written():
+    """The sizes of the partials, by object: there is one connection a file, so that is what was written."""
+    sizes = {}
+    with os.scandir(out) as entries:
+        for entry in entries:
+            if entry.name.endswith(".ferry-part"):
+                sizes[entry.name[1:].rsplit(".", 2)[0]] = entry.stat().st_size
+    return sizes
+
+
 def problem(text):
     problems.append(text)
     print("BROKEN", text, flush=True)
@@ -54,7 +69,7 @@ def add():
         time.sleep(chance.uniform(0, 1.5 * seconds / (len(objects) / 15)))
 
 
-failures, gaps, shown, dead = [], [], [], collections.Counter()
+failures, gaps, shown, dead, ends = [], [], [], collections.Counter(), []
 adder = threading.Thread(target=add)
 begun = time.monotonic()
 try:
@@ -81,7 +96,11 @@ try:
             queue.daemon.wait()
         else:
             dead["on demand"] += 1  # started by an add; the daemon that waits for the queue follows
+            while os.path.exists(f"/proc/{pid}"):
+                time.sleep(0.001)
         at = time.monotonic()
+        # None if the next service may be at work already: a daemon that waited for this one.
+        ends.append((at, written() if queue.daemon.poll() is not None else None))
         kills += 1
         shown += [(at, j["url"].rsplit("/", 1)[1], j["bytes_durable"]) for j in running]
         if queue.daemon.poll() is not None:
@@ -128,6 +147,18 @@ try:
                 below += 1
                 problem(f"{name}: {durable} bytes were durable, asked from {request.first}")
                 break
+    begun_at, most = collections.Counter(), collections.Counter()
+    for number, (at, sizes) in enumerate(ends):
+        until = ends[number + 1][0] if number + 1 < len(ends) else float("inf")
+        for name, end in (sizes or {}).items():
+            first = next((r.first for r in origin.requests(name) if at < r.at < until), None)
+            if first is None:
+                continue
+            kind = name.split("-")[0]
+            begun_at[kind, "the end" if first == end else "before"] += 1
+            most[kind] = max(most[kind], end - first)
+            if not end - WRITE < first <= end:
+                problem(f"{name}: {end} bytes were written when the service was dead, asked from {first}")
     sent, size = sum(r.sent for r in origin.log), sum(o.size for o in objects)
     gaps.sort()
     print(f"seed {options.seed}: {kills} kills in {storm:.1f} s, {time.monotonic() - begun:.1f} s in all; "
@@ -135,6 +166,9 @@ try:
     print(f"  requests: {len(origin.log)} for {len(objects)} files; sent {sent / size:.3f} of their size")
     print(f"  offsets listed before a kill and checked after it: {len(shown)}, "
           f"{sum(d > 0 for _, _, d in shown)} above 0, requests below them: {below}")
+    for kind in ("large", "small"):
+        print(f"  requests for {kind} files after a kill that began where the partial ended: "
+              f"{begun_at[kind, 'the end']}, before it: {begun_at[kind, 'before']}, by {most[kind]} bytes at most")
     if gaps:
         print(f"  from kill to the next service's readiness: median {gaps[len(gaps) // 2] * 1000:.0f} ms, "
               f"most {gaps[-1] * 1000:.0f} ms")

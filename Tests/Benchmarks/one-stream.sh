@@ -8,7 +8,8 @@ make_file "file-$SIZE" "$SIZE"
 start_server
 expect=$(digest "$ROOT/file-$SIZE")
 run() { # URL
-    set -- "$1" "curl=exec curl -sS --cacert $CA -o \$OUT $1" "ferry=exec $FERRY get -q --cacert $CA --state-dir \$DIR/s -o \$OUT $1" \
+    set -- "$1" "curl=exec curl -sS --cacert $CA -o \$OUT $1" \
+        "ferry=exec $FERRY get -q --cacert $CA --state-dir \$DIR/s -o \$OUT $1" \
         "ferry+sha256=exec $FERRY get -q --cacert $CA --checksum sha256:$expect --state-dir \$DIR/s -o \$OUT $1" \
         "curl+openssl=curl -sS --cacert $CA -o \$OUT $1 && openssl dgst -sha256 \$OUT" \
         "curl+sync=curl -sS --cacert $CA -o \$OUT $1 && sync -d \$OUT"
@@ -17,7 +18,8 @@ run() { # URL
     command -v wget2 >/dev/null && set -- "$@" "wget2=exec wget2 -q --ca-certificate=$CA -O \$OUT $url"
     command -v aria2c >/dev/null && set -- "$@" \
         "aria2c=exec aria2c --no-conf -q -x1 -s1 --file-allocation=none --ca-certificate=$CA -d \$DIR -o out $url"
-    python3 "$here/compare.py" --rounds "$ROUNDS" --warm $((SIZE / 1048576 * 2)) --folder "$BENCH_OUT" --expect "$expect" "$@"
+    python3 "$here/compare.py" --rounds "$ROUNDS" --warm $((SIZE / 1048576 * 2)) --folder "$BENCH_OUT" \
+        --expect "$expect" "$@"
 }
 echo "# $SIZE bytes, http"; run "http://127.0.0.1:$PORT/file-$SIZE"
 echo "# $SIZE bytes, https"; run "https://127.0.0.1:$TLSPORT/file-$SIZE"

@@ -8,6 +8,8 @@ FS_IOC_SHUTDOWN stops every further write; the service is killed, and the disk m
 (journal replay). Options let as much be lost as the file system allows: no early journal commits, no rescue of a
 rename that was not synced. What must hold is checked at the first look, with the service not running, and when the
 next service has finished the queue. --move-device mounts with another device number each time, as a boot may.
+Half of the cuts are aimed at the end of a job: they come within some milliseconds after a partial has its whole size,
+or has got its final name. How many cuts fell between these and the end of a job is told at the end.
 Needs e2fsprogs or xfsprogs. Exit status 1 if anything was broken.
 
 What commands said counts if it came before the cut began: the ioctl lets a sync that is under way end well without
@@ -168,7 +170,32 @@ class Trial:
                     self.seen[job["id"]] = (job["state"], job["bytes_durable"])
             time.sleep(0.03)
 
-    def work_until_cut(self, moment, dying):
+    def ends(self):
+        """The objects whose partial has its whole size, and those that have their final name, just now."""
+        sizes, whole, named = {o.name: o.size for o in self.plan}, set(), set()
+        try:
+            with os.scandir(self.target) as entries:
+                for entry in entries:
+                    name = entry.name[1:].rsplit(".", 2)[0]
+                    if not entry.name.startswith("."):
+                        named.add(entry.name)
+                    elif entry.stat().st_size == sizes.get(name):
+                        whole.add(name)
+        except OSError:
+            pass  # the folder or the file is not there, or not any more
+        return whole, named
+
+    def await_end_of_a_job(self, is_named, nth, limit):
+        """Returns when the nth file has its whole size, or its final name; false if the time is over."""
+        over = time.monotonic() + limit
+        while time.monotonic() < over:
+            whole, named = self.ends()
+            if len(named) + (0 if is_named else len(whole)) >= nth:
+                return True
+            time.sleep(0.0005)
+        return False
+
+    def work_until_cut(self, moment, aim, dying):
         """Adds, cancels and looks while the service works, and cuts the power."""
         threads = []
         if self.plan and not self.told:
@@ -179,9 +206,16 @@ class Trial:
         self.over, self.cut_at = False, None
         for thread in threads:
             thread.start()
-        time.sleep(moment)
+        if aim is None:
+            time.sleep(moment)
+        else:
+            is_named, nth, later = aim
+            if self.await_end_of_a_job(is_named, nth, 8):
+                self.figures["cuts aimed at " + ("a rename" if is_named else "the end of a body")] += 1
+                time.sleep(later)
         with self.process_lock:
             self.cut_at = time.monotonic()
+        self.whole, self.named = self.ends()
         self.disk.cut()
         self.cuts += 1
         time.sleep(dying)  # commands and service go on for a while on a dead disk
@@ -258,6 +292,9 @@ class Trial:
                 if job["id"] not in self.gone:
                     what = job["state"] if job["state"] != "running" else f"running, {job['phase']}"
                     self.figures["found " + what] += 1
+            left = {j["url"].rsplit("/", 1)[1] for j in jobs.values() if j["state"] == "running"}
+            self.figures["cuts between a whole body and its job's end"] += bool(left & (self.whole | self.named))
+            self.figures["cuts between a rename and its job's end"] += bool(left & self.named)
             self.figures["accepted and not told"] += len([j for j in jobs if j not in self.told and j not in self.gone])
         return records
 
@@ -275,14 +312,17 @@ class Trial:
         self.begin_round()
         self.origin.paced = True
         begun = time.monotonic()
-        for number in range(min(cuts_left, 1 + (chance.random() < 0.3) + (chance.random() < 0.3))):
+        for number in range(min(cuts_left, chance.randint(1, 5))):
             try:
                 self.queue.start()
             except RuntimeError as error:
                 self.expect(False, f"the next service did not start: {error}")
                 return
             moment = chance.uniform(0.02, chance.choice([1.5, 4.5]) if number == 0 else 0.8)
-            self.work_until_cut(moment, chance.choice([0, 0, chance.uniform(0, 0.4)]))
+            is_named = chance.random() < 0.5
+            aim = is_named, chance.randint(1, len(self.plan)), chance.uniform(0, 0.004 if is_named else 0.04)
+            self.work_until_cut(moment, aim if chance.random() < 0.5 else None,
+                                chance.choice([0, 0, chance.uniform(0, 0.4)]))
             self.look(is_end=False)
         self.origin.paced = False
         try:

@@ -82,12 +82,14 @@ with open(source, "wb") as file:
     for _ in range(options.size):
         file.write(block)
     os.fsync(file.fileno())
-subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
+subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                "-days", "30", "-subj", "/CN=localhost", "-addext",
+                "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
                 work + "/key", "-out", work + "/certificate"], check=True, capture_output=True)
 with open(pair, "w") as file:
     file.write(open(work + "/key").read() + open(work + "/certificate").read())
-sink = subprocess.Popen([sys.executable, __file__, "sink", pair], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+sink = subprocess.Popen([sys.executable, __file__, "sink", pair], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                        text=True)
 ports = sink.stdout.readline().split()
 service = subprocess.Popen([FERRY + "d", "--state-dir", work + "/s"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            text=True)
