@@ -94,7 +94,11 @@ def serve(mount_point, store):
             return found | {k: getattr(info, k + "_ns") for k in ("st_atime", "st_mtime", "st_ctime")}
 
         def readdir(self, path, fh):
-            return [".", "..", *os.listdir(self.real(path))]
+            # With numbers: a name whose number is 0 is none for readdir(3).
+            with self.mutex, os.scandir(self.real(path)) as entries:
+                found = [(e.name, e.stat(follow_symlinks=False)) for e in entries]
+            found += [(name, os.lstat(self.real(path))) for name in (".", "..")]
+            return [(name, dict(st_mode=i.st_mode, st_ino=self.public.get(i.st_ino, i.st_ino)), 0) for name, i in found]
 
         def create(self, path, mode, fi=None):
             with self.mutex:
