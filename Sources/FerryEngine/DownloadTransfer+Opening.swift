@@ -11,6 +11,7 @@ extension DownloadTransfer {
     private static let readStep: Int64 = 16 * 1_024 * 1_024
 
     /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
+    @concurrent
     func openPartial() async throws -> PartialFile? {
         let id = self.running.id
         guard let record = try await self.services.store.read({ try $0.file(id) }) else { return nil }

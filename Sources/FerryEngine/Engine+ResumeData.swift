@@ -94,6 +94,7 @@ extension Engine {
     }
 
     /// Runs what reads much on a thread of its own, so that no sync of a transfer stands behind it.
+    @concurrent
     static func reading<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -455,6 +455,7 @@ public actor Engine {
     }
 
     /// Carries one attempt out, as the job's kind wants it.
+    @concurrent
     private static func carryOut(
         _ job: JobRecord,
         _ request: JobRequest,

@@ -12,6 +12,7 @@ struct Recovery: Sendable {
     ///
     /// A running job goes back to the queue, no attempt spent, unless its file already has its final name:
     /// then only the commit was missing, and is done. Recorded clean-ups are carried out.
+    @concurrent
     func run() async throws -> [JobChange] {
         var changes: [JobChange] = []
         for (key, claim) in self.claims { try await self.prove(claim, of: key) }
@@ -104,6 +105,7 @@ struct Cancellation: Sendable {
     let services: TransferServices
 
     /// Commits the intent.
+    @concurrent
     func intend(_ ids: [JobID]) async throws {
         guard !ids.isEmpty else { return }
         let now = self.services.time.now()
@@ -123,6 +125,7 @@ struct Cancellation: Sendable {
     }
 
     /// Removes the partials of jobs; gives the failures of those whose folder cannot be used.
+    @concurrent
     func removePartials(of ids: [JobID]) async throws -> [JobID: FerryError] {
         guard !ids.isEmpty else { return [:] }
         let files = try await self.services.store.read { reader in
@@ -143,6 +146,7 @@ struct Cancellation: Sendable {
     }
 
     /// Says that jobs are cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
+    @concurrent
     func conclude(_ ids: [JobID], abandonsUploads: Bool) async throws -> [JobChange] {
         guard !ids.isEmpty else { return [] }
         let now = self.services.time.now()

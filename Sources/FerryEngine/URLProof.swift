@@ -40,6 +40,7 @@ struct URLProof: Sendable {
     /// Asks, and compares.
     ///
     /// - Throws: ``TransferFailure`` or ``FerryError`` with what speaks against the new URL.
+    @concurrent
     func run() async throws -> Proof {
         // Its counters and its stop are nobody's: the job itself may be running meanwhile.
         let running = RunningJob(id: self.job.id, host: self.job.host, attempt: self.job.attempts)

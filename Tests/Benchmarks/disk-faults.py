@@ -5,7 +5,9 @@
 
 Below the service, by strace, which counts the calls of each thread; all paths but those of the state folder. Each
 run downloads many small files and two large ones. What must hold: a failed job has the reason local-io and goes on
-after `ferry retry` from its durable offset, a full disk is waited for, each file is right, nothing is left over.
+after `ferry retry` from its durable offset; a full disk, or a quota, is waited for, each fifth time without any help;
+each file is right, nothing is left over, and the service lives on. A thread that begins counts anew, and there are
+many: a job may fail several times.
 Needs strace and ptrace. Exit status 1 if anything was broken.
 """
 import argparse, os, shutil, sys, time
@@ -13,11 +15,14 @@ import lab
 from lab import MIB
 
 parser = argparse.ArgumentParser()
+parser.add_argument("--first", type=int, default=1)
 parser.add_argument("--last", type=int, default=20)
+parser.add_argument("--calls", default="pwrite64,fdatasync,fsync")
+parser.add_argument("--errors", default="EIO,ENOSPC,EDQUOT")
 parser.add_argument("--files", type=int, default=100)
 options = parser.parse_args()
 lab.Object.fill(1, 96 * MIB)
-origin, broken, failed_calls, runs = lab.Origin(), [], 0, 0
+origin, broken, failed_calls, waits, runs = lab.Origin(), [], 0, 0, 0
 
 
 def expect(holds, what):
@@ -27,7 +32,7 @@ def expect(holds, what):
 
 
 def run(call, error, k):
-    global failed_calls
+    global failed_calls, waits
     what, folder = f"{call} {k}: {error}", lab.scratch()
     out, queue = folder + "/out", lab.Queue(folder + "/s", folder + "/h")
     os.mkdir(out)
@@ -41,7 +46,7 @@ def run(call, error, k):
                     *[a for p in paths for a in ("-P", p)], "-e", f"trace={call}",
                     "-e", f"inject={call}:error={error}:when={k}")
         queue.run("add", "-q", "-d", out, *[origin.add(o) for o in objects])
-        durable, end = {}, time.monotonic() + 120
+        durable, end, is_full = {}, time.monotonic() + 300, error in ("ENOSPC", "EDQUOT")
         while left := queue.list("--state", "queued,running,waiting,failed"):
             for job in left:
                 if job["state"] == "failed":
@@ -49,9 +54,15 @@ def run(call, error, k):
                     durable[job["url"].rsplit("/", 1)[1]] = job["bytes_durable"], time.monotonic()
                     queue.run("retry", str(job["id"]))
                 elif job["state"] == "waiting":
-                    expect(job["reason"] == "disk" and error == "ENOSPC", f"{what}: waits: {job['message']}")
+                    expect(job["reason"] == "disk" and is_full, f"{what}: waits: {job['message']}")
                     durable[job["url"].rsplit("/", 1)[1]] = job["bytes_durable"], time.monotonic()
-                    queue.run("retry", str(job["id"]))
+                    waits += 1
+                    if k % 5:
+                        queue.run("retry", str(job["id"]))
+            if queue.daemon.poll() is not None:
+                said = [line for line in queue.notes if "level=info" not in line]
+                expect(False, f"{what}: the service ended with status {queue.daemon.poll()}: {''.join(said)[:500]}")
+                return
             if time.monotonic() > end:
                 expect(False, f"{what}: {len(left)} jobs are left, the first is {left[0]}")
                 break
@@ -76,11 +87,12 @@ def run(call, error, k):
 
 
 begun = time.monotonic()
-for call in ("pwrite64", "fdatasync", "fsync"):
-    for error in ("EIO", "ENOSPC"):
-        for k in range(1, options.last + 1):
+for call in options.calls.split(","):
+    for error in options.errors.split(","):
+        for k in range(options.first, options.last + 1):
             run(call, error, k)
             runs += 1
-        print(f"… {call}, {error}: {runs} runs, {failed_calls} calls failed, {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"… {call}, {error}: {runs} runs, {failed_calls} calls failed, jobs found waiting {waits} times, "
+              f"{time.monotonic() - begun:.0f} s", flush=True)
 print(f"{runs} runs, {failed_calls} calls failed, {len(broken)} promises broken")
 sys.exit(1 if broken else 0)
