@@ -53,6 +53,12 @@ struct DownloadTransfer: Sendable {
     }
 
     private func attempt() async throws -> AttemptEnd {
+        if self.job.bytesDurable == self.job.bytesTotal {
+            // The last attempt may have got as far as the rename.
+            let search = PublishedSearch(services: self.services, job: self.job)
+            let fingerprint = URLParser.fingerprint(self.request.url)
+            if let file = try await search.run(fingerprint: fingerprint) { return .published(file) }
+        }
         var partial = try await self.openPartial()
         var course = Course(restarts: self.job.restarts, hasBrokenIfRange: try await self.hasBrokenIfRange())
         if let whole = partial, let lengthProved = self.lengthProved(of: whole) {

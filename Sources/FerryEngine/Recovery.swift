@@ -18,7 +18,11 @@ struct Recovery: Sendable {
         for (key, claim) in self.claims { try await self.prove(claim, of: key) }
         let running = try await self.services.store.read { try $0.runningJobs() }
         for job in running {
-            let published = job.phase == .finishing ? try await self.published(job) : nil
+            var published: PublishedFile?
+            if job.phase == .finishing {
+                // A folder that cannot be used now is looked at again by the job's own next attempt.
+                published = try? await PublishedSearch(services: self.services, job: job).run()
+            }
             changes += try await self.settle(job, published)
         }
         for cleanup in try await self.services.store.read({ try $0.cleanups() }) {
@@ -65,35 +69,8 @@ struct Recovery: Sendable {
         try await transfer.commit(proved, of: partial)
     }
 
-    /// The file under its final name, if the rename had happened: the partial's inode and whole size.
-    private func published(_ job: JobRecord) async throws -> (FileRecord, PublishedFile)? {
-        let id = job.id
-        guard let record = try await self.services.store.read({ try $0.file(id) }) else { return nil }
-        let calls = self.services.calls
-        let found = try? await self.services.disk.run { () -> (String, OpenFile.Identity)? in
-            let folder = try Folder(record.directory, calls: calls)
-            guard let identity = try folder.identity(of: record.name), identity.isRegular,
-                identity.isSameFile(inode: record.inode),
-                identity.size == job.bytesTotal
-            else { return nil }
-            // Where a file cannot be renamed without replacing, it has both names for a moment.
-            if let left = try folder.identity(of: record.partialName),
-                left.isSameFile(inode: record.inode)
-            {
-                try folder.remove(record.partialName)
-            }
-            try folder.sync()
-            return (folder.path(of: record.name), identity)
-        }
-        guard let (path, identity) = found else { return nil }
-        let remote = RemoteObject(json: record.remote)
-        return (record, PublishedFile(path: path, identity: identity, remote: remote, fingerprint: nil))
-    }
-
-    private func settle(_ job: JobRecord, _ published: (FileRecord, PublishedFile)?) async throws
-        -> [JobChange]
-    {
-        let end: AttemptEnd = published.map { .published($0.1) } ?? .stopped
+    private func settle(_ job: JobRecord, _ published: PublishedFile?) async throws -> [JobChange] {
+        let end: AttemptEnd = published.map { .published($0) } ?? .stopped
         let running = RunningJob(id: job.id, host: job.host, attempt: job.attempts)
         return try await AttemptLedger(services: self.services).commit(end, of: running)
     }

@@ -219,4 +219,40 @@ import Testing
             #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
         }
     }
+
+    /// The next attempt did not know its own file, fetched everything again and made a `file (2).bin`.
+    @Test(arguments: [EIO, ENOSPC])
+    func `a folder that cannot be synced after the rename leaves the file for the next try`(code: Int32)
+        async throws
+    {
+        let failure = Failure(1...1, code)
+        let renames = Failure(1...1, 0)
+        let server = try self.server()
+        var calls = FileCalls.real
+        calls.renameNoReplace = {
+            _ = renames.strikes()  // counts only
+            return FileCalls.real.renameNoReplace($0, $1, $2)
+        }
+        calls.fsync = { renames.hasStruck && failure.strikes() ? -1 : FileCalls.real.fsync($0) }
+        try await withEngine { [calls] _ in
+            calls
+        } _: { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            let job = try await scope.next(id, .waiting, .failed, .completed)
+            #expect(job.bytesDurable == Self.size)
+            if code == EIO {
+                #expect(job.failureReason == .localIO)
+                try await scope.steer(.retry, id)
+            } else {
+                #expect(job.waitReason == .disk)
+                try await scope.passWait(of: job)
+            }
+            let done = try await scope.end(of: id)
+            #expect(done.state == .completed)
+            #expect(done.path == scope.folder.file("data/file.bin"))
+            #expect(server.requests.count == 1, "nothing is fetched again")
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
 }
