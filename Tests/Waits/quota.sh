@@ -44,7 +44,7 @@ requests() { grep -c "^/$1 " "$lab/log" || true; }
 # Its length is not known: it finds out in the middle.
 filling=$(add -d "$home" --attempts 1 "$(url "40/filling?chunked&rate=20000")")
 until_ 90 "a quota that is used up is not waited for" has_state "$filling" waiting
-shows "$filling" "reason:     disk" "Disk quota exceeded" "next try:" || die "$(ferry show "$filling")"
+shows "$filling" "reason:     disk" "disk quota used up on $lab/btrfs/home: 16.0 MiB needed" "next try:" || die "$(ferry show "$filling")"
 (($(df --output=avail -B1 "$home" | tail -n 1) > 100 << 20)) || die "the file system itself is full"
 kept=$(field "$filling" bytes_durable)
 ((kept > 16 << 20 && kept < 24 << 20)) || die "$kept bytes are kept of 24 MiB"
@@ -52,7 +52,7 @@ ok "the quota is used up: $(field "$filling" message), $((kept >> 20)) MiB kept"
 # Its length is known, and nothing of it fits.
 known=$(add -d "$home" --attempts 1 "$(url "30/known")")
 until_ 60 "the next job does not wait" has_state "$known" waiting
-shows "$known" "reason:     disk" "Disk quota exceeded" || die "$(ferry show "$known")"
+shows "$known" "reason:     disk" "disk quota used up on $lab/btrfs/home: 30.0 MiB needed" || die "$(ferry show "$known")"
 elsewhere=$(add -d "$lab/other" "$(url "5/elsewhere")")
 until_ 60 "a job on another disk does not run" has_state "$elsewhere" completed
 ok "another disk's job runs on"
