@@ -10,7 +10,7 @@ extension Engine {
         /// A sentence.
         public let message: String
         /// Whether it has asked for that, rather than failed.
-        public let isAsked: Bool
+        public var isAsked = false
     }
 
     /// Takes up the pauses of hosts that the database holds.
