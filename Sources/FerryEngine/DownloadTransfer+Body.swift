@@ -19,8 +19,9 @@ extension DownloadTransfer {
     struct BodyPlan: Sendable {
         /// How much of what came again is compared at most, in bytes.
         static let comparedBytes: Int64 = 1_024 * 1_024
-        /// Bytes at the beginning of the body that are there already. They have to be the same: a part that begins
-        /// earlier than asked proves more than its tag does.
+        /// Bytes at the beginning of the body that are there already.
+        ///
+        /// They have to be the same: a part that begins earlier than asked proves more than its tag does.
         var known: Int64 = 0
         /// One past the body's last byte in the file; nil if only its end will tell.
         var expected: Int64?
