@@ -21,11 +21,20 @@ import Testing
         }
     }
 
+    /// Adds a job and waits until it has asked for a connection.
+    private func addSilent(_ url: String, _ scope: EngineScope) async throws -> JobID {
+        let id = try await scope.add(url)
+        while true {
+            if case .asking? = try await scope.engine.running[id]?.contact { return id }
+            await Task.yield()
+        }
+    }
+
     @Test func `it gives its place to a job of another host, and loses no try`() async throws {
         let hole = try SilentListener(isFull: true)
         let server = try Self.server()
         try await withEngine(configuration: Self.configuration(running: 1)) { scope in
-            let silent = try await scope.add(hole.url("1"))
+            let silent = try await self.addSilent(hole.url("1"), scope)
             let other = try await scope.add(server.url("2"))
             #expect(try await scope.job(other).state == .queued)
             try await scope.passTime(to: scope.now + ConnectPatience.initial)
@@ -45,7 +54,7 @@ import Testing
         let hole = try SilentListener(isFull: true)
         let server = try Self.server()
         try await withEngine(configuration: Self.configuration(running: 2)) { scope in
-            let silent = try await scope.add(hole.url("1"))
+            let silent = try await self.addSilent(hole.url("1"), scope)
             let other = try await scope.add(server.url("2"))
             _ = try await scope.next(other, .completed)
             scope.clock.advance(by: .seconds(20))
@@ -60,7 +69,7 @@ import Testing
         let hole = try SilentListener(isFull: true)
         let server = try Self.server()
         try await withEngine(configuration: Self.configuration(running: 1)) { scope in
-            let silent = try await scope.add(hole.url("1"))
+            let silent = try await self.addSilent(hole.url("1"), scope)
             try await scope.set(JobChanges(priority: 5), silent)
             let other = try await scope.add(server.url("2"))
             scope.clock.advance(by: .seconds(3))
@@ -95,7 +104,7 @@ import Testing
         let gate = Gate()
         let server = try Self.server(gate)
         try await withEngine(configuration: Self.configuration(running: 1)) { scope in
-            let silent = try await scope.add(hole.url("1"))
+            let silent = try await self.addSilent(hole.url("1"), scope)
             let others = [try await scope.add(server.url("2")), try await scope.add(server.url("3"))]
             try await scope.passTime(to: scope.now + ConnectPatience.initial)
             _ = try await scope.next(others[0], .running)
