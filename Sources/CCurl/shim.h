@@ -21,6 +21,9 @@ typedef curl_socket_t (*ferry_curl_opensocket_callback)(
     void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address);
 typedef int (*ferry_curl_socket_callback)(void *_Nullable context, curl_socket_t socket, curlsocktype purpose);
 
+typedef int (*ferry_curl_prereq_callback)(
+    void *_Nullable context, char *_Nullable peer, char *_Nullable own, int peer_port, int own_port);
+
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -62,6 +65,11 @@ static inline CURLcode ferry_curl_set_opensocket_callback(
 
 static inline CURLcode ferry_curl_set_socket_callback(
     CURL *handle, CURLoption option, ferry_curl_socket_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
+static inline CURLcode ferry_curl_set_prereq_callback(
+    CURL *handle, CURLoption option, ferry_curl_prereq_callback _Nullable callback) {
     return curl_easy_setopt(handle, option, callback);
 }
 

@@ -49,10 +49,14 @@ public struct HostBudget: Hashable, Sendable {
     /// Jobs at once, where that is fewer than the configuration allows.
     public private(set) var window: Int?
     private var failures = 0
+    /// How often jobs have given their place up for lack of a connection, without an answer since.
+    public private(set) var silences = 0
     private var runs: [JobID: Run] = [:]
     private var starts: UInt64 = 0
     /// Starts up to here have had their effect: of many that failed together one counts.
     private var judged: UInt64 = 0
+    /// The same for silence.
+    private var silentUpTo: UInt64 = 0
     private var probe: JobID?
     private var gap = Duration.zero
     private var nextStart: Timestamp?
@@ -76,12 +80,16 @@ public struct HostBudget: Hashable, Sendable {
     /// Jobs that run.
     public var running: Int { self.runs.count }
     /// Whether it has failed since it last answered.
-    public var isSuspect: Bool { self.failures > 0 || self.trouble == .unreachable }
+    public var isSuspect: Bool { self.doubt > 0 || self.trouble == .unreachable }
+    /// How much there is against it: it grows with each failure, pause and silence, and ends with an answer.
+    public var doubt: Int { self.failures + self.silences + (self.trouble == .asked ? 0 : self.level) }
+    /// Jobs that run without an answer; what others have got says nothing about them.
+    public var unanswered: Int { self.runs.values.count { !$0.hasAnswered } }
     /// Whether one job is out to see whether others may follow.
     public var isProbed: Bool { self.probe != nil }
     /// Whether there is nothing to remember.
     public var isPlain: Bool {
-        self.runs.isEmpty && self.trouble == nil && self.window == nil && self.failures == 0
+        self.runs.isEmpty && self.trouble == nil && self.window == nil && self.doubt == 0
             && self.gap == .zero
     }
 
@@ -103,6 +111,7 @@ public struct HostBudget: Hashable, Sendable {
     public func leave(at now: Timestamp, limit: Int) -> Leave {
         if let pausedUntil, pausedUntil > now { return .at(pausedUntil) }
         if self.trouble != nil { return self.probe == nil ? .now : .later }
+        if self.silences > 0, self.unanswered > 0 { return .later }
         let limit = max(1, limit)
         let (window, grows) = self.window(at: now, limit: limit)
         guard self.running < window else { return grows.map { .at($0) } ?? .later }
@@ -143,6 +152,7 @@ public struct HostBudget: Hashable, Sendable {
         guard self.trouble == nil || run.number > self.judged else { return false }
         let hadTrouble = self.trouble != nil || self.level > 0
         self.failures = 0
+        self.silences = 0
         self.trouble = nil
         self.pausedUntil = nil
         self.level = 0
@@ -176,6 +186,12 @@ public struct HostBudget: Hashable, Sendable {
         let isFirst = run.number > self.judged
         switch sign {
         case .answered, .nothing:
+            return false
+        case .silent:
+            // Of many that were under way together one counts.
+            guard run.number > self.silentUpTo else { return false }
+            self.silentUpTo = self.starts
+            self.silences += 1
             return false
         case .pause(let pause):
             let until = max(self.pausedUntil ?? now, now + max(pause, backOff(self.level)))

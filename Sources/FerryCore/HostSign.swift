@@ -8,6 +8,8 @@ public enum HostSign: Hashable, Sendable {
     case overloaded
     /// No answer came: refused, reset or timed out before a head.
     case unreachable
+    /// No connection was made in the time after which a job gives its place to one that waits.
+    case silent
     /// Nothing, such as when a person stopped the attempt.
     case nothing
 }

@@ -161,7 +161,8 @@ struct AttemptLedger: Sendable {
                 case .deadlinePassed: FailureReason.gaveUp.rawValue
                 default: "interrupted"
                 }
-            try self.close(running, outcome: outcome, message: nil, in: transaction, at: now)
+            let message = running.hasYielded ? "no connection yet, and jobs of other hosts waited" : nil
+            try self.close(running, outcome: outcome, message: message, in: transaction, at: now)
             let words =
                 event == .deadlinePassed ? try Engine.deadlineWords(running.id, transaction) : (nil, nil)
             let result = try JobLedger.apply(event, to: running.id, in: transaction, at: now) {

@@ -24,13 +24,16 @@ struct ClaimQueue {
 
     private struct Entry: Comparable {
         let priority: Int
+        /// What there is against the host: of suspects the least suspicious comes first.
+        let doubt: Int
         let load: Int
         let id: JobID
         let host: String
         let stamp: Int
 
         static func < (left: Entry, right: Entry) -> Bool {
-            (right.priority, left.load, left.id) < (left.priority, right.load, right.id)
+            (right.priority, left.doubt, left.load, left.id)
+                < (left.priority, right.doubt, right.load, right.id)
         }
     }
 
@@ -48,7 +51,9 @@ struct ClaimQueue {
     /// Those of them that have failed and not answered since.
     private var suspects = Heap<Entry>()
     private var openings = Heap<Opening>()
-    private var runningOnSuspects = 0
+    /// Jobs that run on those without an answer.
+    private var doubtful = 0
+    private var lane = SuspectLane()
     private var running = 0
     private var lastStamp = 0
     /// Hosts whose heads have to be read again.
@@ -115,8 +120,8 @@ struct ClaimQueue {
 
     /// Chooses jobs and begins them.
     ///
-    /// Hosts that have failed and not answered since hold a quarter of the places at most, so that those that do
-    /// nothing but time out cannot take them all.
+    /// Hosts that have failed and not answered since have a lane of their own (``SuspectLane``), so that those that do
+    /// nothing but fail or time out take little from the others.
     ///
     /// - Parameters:
     ///   - count: How many at most.
@@ -132,7 +137,7 @@ struct ClaimQueue {
         let places = self.running + count
         var claims: [Claim] = []
         var aside: [String] = []
-        while claims.count < count, let name = self.next(suspectLimit: max(1, places / 4)) {
+        while claims.count < count, let name = self.next(places: places, at: now) {
             guard let host = self.hosts[name] else { continue }
             guard let index = host.heads.firstIndex(where: { !isHeld($0.id) }) else {
                 aside.append(name)
@@ -151,18 +156,63 @@ struct ClaimQueue {
     }
 
     /// Takes the best host out of its heap.
-    private mutating func next(suspectLimit: Int) -> String? {
+    private mutating func next(places: Int, at now: Timestamp) -> String? {
         Self.dropVoid(&self.ready, self.hosts)
         Self.dropVoid(&self.suspects, self.hosts)
-        let suspect = self.runningOnSuspects < suspectLimit ? self.suspects.first : nil
-        guard let best = [self.ready.first, suspect].compactMap(\.self).min() else { return nil }
-        if best.stamp == suspect?.stamp { self.suspects.removeFirst() } else { self.ready.removeFirst() }
+        let other = self.ready.first
+        let share = SuspectLane.share(of: places, isWanted: other != nil)
+        let suspect = self.doubtful < max(1, share) ? self.suspects.first : nil
+        guard let best = self.choose(other, suspect, places: places, at: now) else { return nil }
+        if best.stamp == suspect?.stamp {
+            self.suspects.removeFirst()
+            self.lane.suspectStarted(at: now)
+        } else {
+            self.ready.removeFirst()
+            self.lane.otherStarted()
+        }
         self.hosts[best.host]?.stamp = 0  // of no entry
         return best.host
     }
 
+    /// Chooses between the best of the hosts that are not suspect and the best of those that are.
+    private func choose(_ other: Entry?, _ suspect: Entry?, places: Int, at now: Timestamp) -> Entry? {
+        guard let other, let suspect else { return other ?? suspect }
+        guard other.priority == suspect.priority else {
+            return other.priority < suspect.priority ? suspect : other
+        }
+        return self.lane.isDue(at: now, places: places) ? suspect : other
+    }
+
     private static func dropVoid(_ heap: inout Heap<Entry>, _ hosts: [String: Host]) {
         while let first = heap.first, hosts[first.host]?.stamp != first.stamp { heap.removeFirst() }
+    }
+
+    /// The hosts that wait for a place, the next ones first.
+    ///
+    /// - Parameters:
+    ///   - count: How many at most.
+    ///   - places: All places there are.
+    /// - Returns: Those that are not suspect, and those that are and find the places full that they may have.
+    mutating func rivals(_ count: Int, places: Int) -> (
+        others: [SilencePlan.Rival], suspects: [SilencePlan.Rival]
+    ) {
+        let others = Self.first(count, of: &self.ready, self.hosts)
+        let share = SuspectLane.share(of: places, isWanted: !others.isEmpty)
+        guard self.doubtful >= max(1, share) else { return (others, []) }
+        return (others, Self.first(count, of: &self.suspects, self.hosts))
+    }
+
+    private static func first(_ count: Int, of heap: inout Heap<Entry>, _ hosts: [String: Host])
+        -> [SilencePlan.Rival]
+    {
+        var entries: [Entry] = []
+        while entries.count < count {
+            self.dropVoid(&heap, hosts)
+            guard let entry = heap.removeFirst() else { break }
+            entries.append(entry)
+        }
+        for entry in entries { heap.insert(entry) }
+        return entries.map { SilencePlan.Rival(host: $0.host, priority: $0.priority) }
     }
 
     // MARK: Running
@@ -195,7 +245,9 @@ struct ClaimQueue {
         at now: Timestamp,
         backOff: (Int) -> Duration = { _ in .zero }
     ) -> Bool {
-        self.change(name, at: now) { host, limit in
+        // It has had its turn: those who wait go before its next job.
+        if sign == .silent { self.lane.suspectStarted(at: now) }
+        return self.change(name, at: now) { host, limit in
             host.budget.ended(id, sign, at: now, limit: limit, backOff: backOff)
         }
     }
@@ -273,7 +325,7 @@ struct ClaimQueue {
 
     private mutating func count(_ budget: HostBudget, by sign: Int) {
         self.running += sign * budget.running
-        if budget.isSuspect { self.runningOnSuspects += sign * budget.running }
+        if budget.isSuspect { self.doubtful += sign * budget.unanswered }
     }
 
     /// Puts a host where it belongs now; what was entered before is void.
@@ -290,6 +342,7 @@ struct ClaimQueue {
         case .now:
             let entry = Entry(
                 priority: head.priority,
+                doubt: host.budget.isSuspect ? host.budget.doubt : 0,
                 load: host.budget.running,
                 id: head.id,
                 host: name,

@@ -324,7 +324,7 @@ struct DownloadTransfer: Sendable {
                 self.userFields(withSecrets: carriesSecrets)
                 + plan.fields + conditions + self.codingFields
             let exchange = self.services.loop.open(self.httpRequest(address, fields: fields))
-            self.running.track(exchange)
+            self.running.track(exchange, at: self.services.time.monotonic())
             let head: ResponseHead
             do {
                 head = try await exchange.head()

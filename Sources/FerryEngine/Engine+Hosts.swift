@@ -52,6 +52,7 @@ extension Engine {
             }
         }
         let backOff = { RetryPlan.backOff(try: $0, policy: policy, random: Double.random(in: 0..<1)) }
+        if case .stopped = end, running.hasYielded { sign = .silent }
         if teller != running.host {
             self.queue.begin(running.id, host: teller, at: now)
             if self.queue.end(running.id, host: teller, sign, at: now, backOff: backOff) {
@@ -82,6 +83,7 @@ extension Engine {
     /// Takes up that a running job's host has answered: whoever waits for that may follow.
     func hostAnswered(_ running: RunningJob) async {
         let host = running.host
+        if case .made(let time?) = running.contact { self.connectionTook(time) }
         let before = self.queue.budget(of: host)
         if self.queue.answered(running.id, host: host, at: self.services.time.now()) {
             self.publishPauses(of: [host])
@@ -89,7 +91,7 @@ extension Engine {
             // If the database refuses, the next service sends one job first where it need not.
             try? await self.services.store.write { try budget.save(as: host, in: $0) }
         }
-        if before.window != nil || before.trouble != nil { await self.schedule() }
+        if before.window != nil || before.isSuspect || before.trouble != nil { await self.schedule() }
     }
 
     /// Tells transfers which hosts are left alone.
@@ -113,6 +115,10 @@ extension Engine {
         guard job.state == .queued else { return nil }
         let budget = self.queue.budget(of: job.host)
         if let until = budget.pausedUntil, until > now { return Self.pause(job.host, budget, until: until) }
+        if budget.silences > 0 {
+            let text = "\(job.host) has not answered at once; jobs of other hosts go first"
+            return HostPause(until: nil, message: FileName.display(text))
+        }
         guard budget.isProbed else { return nil }
         return Self.pause(job.host, budget, until: nil)
     }

@@ -41,7 +41,10 @@ extension Engine {
     func wake(for changes: [JobChange]) {
         let now = self.services.time.now()
         for job in changes.flatMap(\.all).compactMap(\.job) {
-            if let due = job.nextTry { self.wake(at: due) }
+            if let due = job.nextTry {
+                self.dueAt = min(self.dueAt, due)
+                self.wake(at: due)
+            }
             if let closing = JobSchedule.closing(job, at: now) { self.wake(at: closing) }
         }
     }

@@ -96,6 +96,7 @@ extension Engine {
 
     /// Tells observers of committed changes, and sees to it that jobs that wait now are woken.
     func tell(_ changes: [JobChange]) {
+        for job in changes.compactMap(\.job) { self.running[job.id]?.priority = job.priority }
         self.observer(changes)
         self.wake(for: changes)
     }

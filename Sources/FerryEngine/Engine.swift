@@ -77,6 +77,8 @@ public actor Engine {
     var renewals: [JobID: Task<Void, Never>] = [:]
     /// See `Engine+Waits.swift`.
     var waits = Waits()
+    /// See `Engine+Silence.swift`.
+    var silence = Silence()
     private var isScheduling = false
     private var scheduleAgain = false
     /// Who waits for the ends of running jobs, and of all of them; see `Engine+Ends.swift`.
@@ -86,6 +88,10 @@ public actor Engine {
     /// Looks at the calendar of limits each minute, where there is one.
     var calendarTimer: Task<Void, Never>?
     private var wakeAt: Timestamp?
+    /// No waiting job is due before; the timer has other reasons too, for which rows need not be looked at.
+    var dueAt = Engine.unknownDue
+    private static let unknownDue = Timestamp(milliseconds: .min)
+    private static let noDue = Timestamp(milliseconds: .max)
 
     /// Makes an engine; ``start()`` begins the work.
     public init(
@@ -180,6 +186,7 @@ public actor Engine {
         self.tidier?.cancel()
         self.clockWatch = nil
         self.endWaits()
+        self.silence.timer?.cancel()
         self.calendarTimer?.cancel()
         for job in self.running.values { job.requestStop(.interrupted) }
         await self.stopRenewals { _ in true }
@@ -259,7 +266,7 @@ public actor Engine {
             self.scheduleAgain = false
             do {
                 let claimed = try await self.claim()
-                if claimed > 0 { self.scheduleAgain = true }
+                if claimed > 0 { self.scheduleAgain = true } else { self.lookForSilence() }
             } catch {
                 // The database refuses: nothing is lost, and the next change or timer tries again.
                 self.wake(at: self.services.time.now() + .seconds(5))
@@ -273,7 +280,11 @@ public actor Engine {
         await self.followClock()
         self.takeNews()
         let free = self.services.configuration.running - self.running.count
-        guard free > 0 else { return 0 }
+        guard free > 0 else {
+            // Who waits has to be known, for there may be one that gives its place up.
+            if self.isSilent { try await self.readHeads() }
+            return 0
+        }
         try await self.readHeads()
         let picks = self.queue.claim(free, at: self.services.time.now()) {
             self.running[$0] != nil || self.held[$0] != nil
@@ -396,6 +407,7 @@ public actor Engine {
     private func launch(_ job: JobRecord) {
         guard let running = self.running[job.id] else { return }  // `claim` has entered it
         running.attempt = job.attempts
+        running.priority = job.priority
         running.onAnswer { [weak self] in
             Task { await self?.hostAnswered(running) }
         }
@@ -429,6 +441,20 @@ public actor Engine {
         let now = self.services.time.now()
         do {
             try await self.passDeadlines(at: now)
+            if self.dueAt <= now { try await self.queueDueJobs(looks, at: now) }
+            for time in [self.dueAt, self.deadlines.next].compactMap(\.self) where time < Self.noDue {
+                self.wake(at: time)
+            }
+        } catch {
+            self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
+        }
+        await self.closeWindows()
+        await self.schedule()
+    }
+
+    private func queueDueJobs(_ looks: NetworkLooks, at now: Timestamp) async throws {
+        self.dueAt = Self.noDue  // who begins to wait meanwhile is told of
+        do {
             let (changes, next) = try await self.services.store.write { transaction in
                 var changes: [JobChange] = []
                 for job in try transaction.dueJobs(before: now, limit: 1_000) {
@@ -446,13 +472,12 @@ public actor Engine {
                 }
                 return (changes, try transaction.nextDue())
             }
+            if let next { self.dueAt = min(self.dueAt, next) }
             self.tell(changes)
-            for time in [next, self.deadlines.next].compactMap(\.self) { self.wake(at: time) }
         } catch {
-            self.wake(at: now + .seconds(5))  // the database refuses; the rows are still there
+            self.dueAt = Self.unknownDue
+            throw error
         }
-        await self.closeWindows()
-        await self.schedule()
     }
 
     /// Stops the timer, whose time means something else now.
@@ -461,6 +486,7 @@ public actor Engine {
     func forgetTimer() {
         self.waker?.cancel()
         self.wakeAt = nil
+        self.dueAt = Self.unknownDue
     }
 
     /// Makes sure that waiting jobs are looked at then, or earlier.

@@ -11,11 +11,16 @@ final class RunningJob: Sendable {
     private struct Stop {
         var event: JobEvent?
         var exchange: Exchange?
+        /// Whether the event is for the sake of one that waits for the place.
+        var isYield = false
+        /// The attempt's first exchange, and when it began.
+        var first: (exchange: Exchange, at: Duration)?
     }
 
     let id: JobID
     let host: String
     private let attemptNumber: Atomic<Int>
+    private let importance = Atomic<Int>(0)
     /// A command has set its rate since it began.
     let hasNewRate = Atomic(false)
     private let doneBytes = Atomic<Int64>(0)
@@ -39,6 +44,12 @@ final class RunningJob: Sendable {
     var attempt: Int {
         get { self.attemptNumber.load(ordering: .relaxed) }
         set { self.attemptNumber.store(newValue, ordering: .relaxed) }
+    }
+
+    /// The job's priority.
+    var priority: Int {
+        get { self.importance.load(ordering: .relaxed) }
+        set { self.importance.store(newValue, ordering: .relaxed) }
     }
 
     // MARK: Counters
@@ -132,6 +143,37 @@ final class RunningJob: Sendable {
         exchange?.cancel()
     }
 
+    /// Asks the transfer to give its place up, for it has no connection; it goes back to the queue.
+    func yield() {
+        self.stop.withLock { stop in if stop.event == nil { stop.isYield = true } }
+        self.requestStop(.interrupted)
+    }
+
+    /// Whether it was stopped to give its place up.
+    var hasYielded: Bool { self.stop.withLock { $0.isYield } }
+
+    /// How it stands with a running job's connection.
+    enum Contact {
+        /// It has not asked for one.
+        case none
+        /// It has, then.
+        case asking(since: Duration)
+        /// It has one, or had; the time that it took to make it if it is new.
+        case made(Duration?)
+    }
+
+    /// How it stands with the connection for the first request.
+    var contact: Contact {
+        self.stop.withLock { stop in
+            guard let first = stop.first else { return .none }
+            switch first.exchange.connection {
+            case nil: return .asking(since: first.at)
+            case .old: return .made(nil)
+            case .new(let time): return .made(time)
+            }
+        }
+    }
+
     /// What was asked for.
     var stopEvent: JobEvent? { self.stop.withLock { $0.event } }
 
@@ -141,12 +183,13 @@ final class RunningJob: Sendable {
     }
 
     /// Names the exchange that a stop has to end.
-    func track(_ exchange: Exchange?) {
+    func track(_ exchange: Exchange, at now: Duration) {
         let isStopped = self.stop.withLock { stop in
             stop.exchange = exchange
+            if stop.first == nil { stop.first = (exchange, now) }
             return stop.event != nil
         }
-        if isStopped { exchange?.cancel() }
+        if isStopped { exchange.cancel() }
     }
 }
 

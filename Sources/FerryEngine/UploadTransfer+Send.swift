@@ -135,7 +135,7 @@ extension UploadTransfer {
         request.onInterim = { signal.yield(.interim($0)) }
         let started = self.services.time.monotonic()
         let exchange = self.services.loop.open(request)
-        self.running.track(exchange)
+        self.running.track(exchange, at: started)
         let sink = AnswerSink(
             limit: self.order.responsePath == nil ? KeptAnswer.bodyLimit : KeptAnswer.fileLimit
         )

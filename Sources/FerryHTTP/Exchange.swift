@@ -76,11 +76,30 @@ public final class Exchange: Sendable {
     let headSlot = OneShot<Result<ResponseHead, ExchangeEnd>>()
     let endSlot = OneShot<ExchangeEnd>()
     private let post: @Sendable (LoopThread.Command) -> Void
+    private let opened = ContinuousClock.now
+    private let contact = Mutex<Connection?>(nil)
+
+    /// The connection that a request goes over.
+    public enum Connection: Hashable, Sendable {
+        /// It was made for the request, and took so long, from the look-up of the name on.
+        case new(Duration)
+        /// It was there already.
+        case old
+    }
 
     init(id: UInt64, request: HTTPRequest, post: @escaping @Sendable (LoopThread.Command) -> Void) {
         self.id = id
         self.request = request
         self.post = post
+    }
+
+    /// The connection, once there is one and the request leaves.
+    public var connection: Connection? { self.contact.withLock { $0 } }
+
+    /// Takes note of a connection.
+    func hasConnection(isNew: Bool) {
+        let connection = isNew ? Connection.new(ContinuousClock.now - self.opened) : .old
+        self.contact.withLock { if $0 == nil { $0 = connection } }
     }
 
     /// Waits for the head of the final answer (not 1xx).

@@ -75,6 +75,15 @@ extension LoopTransfer {
         return made
     }
 
+    /// Takes note that a connection stands, TLS and a proxy's tunnel included, and the request leaves.
+    static let onConnection: ferry_curl_prereq_callback = { context, _, _, _, _ in
+        if let context {
+            let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+            transfer.exchange.hasConnection(isNew: !transfer.sockets.isEmpty)
+        }
+        return CURL_PREREQFUNC_OK
+    }
+
     private func remember(_ address: UnsafePointer<sockaddr>, length: UInt32) {
         var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
         guard

@@ -96,6 +96,7 @@ final class LoopTransfer {
         codes += Self.offsets(request).map { ferry_curl_set_offset(self.easy, $0.0, $0.1) }
         codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
         codes += Self.openSocketCallbacks.map { ferry_curl_set_opensocket_callback(self.easy, $0.0, $0.1) }
+        codes += Self.connectionCallbacks.map { ferry_curl_set_prereq_callback(self.easy, $0.0, $0.1) }
         if self.window != nil {
             codes += Self.socketCallbacks.map { ferry_curl_set_socket_callback(self.easy, $0.0, $0.1) }
         }
@@ -164,7 +165,7 @@ final class LoopTransfer {
     /// Options that take what the callbacks get.
     static let contexts = [
         CURLOPT_HEADERDATA, CURLOPT_WRITEDATA, CURLOPT_READDATA, CURLOPT_SEEKDATA, CURLOPT_OPENSOCKETDATA,
-        CURLOPT_SOCKOPTDATA,
+        CURLOPT_SOCKOPTDATA, CURLOPT_PREREQDATA,
     ]
     /// Options that take a callback for data.
     static let callbacks = [
@@ -177,6 +178,9 @@ final class LoopTransfer {
 
     /// Options that take the callback that makes sockets.
     static let openSocketCallbacks = [(CURLOPT_OPENSOCKETFUNCTION, onOpenSocket)]
+
+    /// Options that take the callback that tells of a connection (CURLOPT_PREREQFUNCTION(3)).
+    static let connectionCallbacks = [(CURLOPT_PREREQFUNCTION, onConnection)]
 
     /// Lets a paused body flow again; libcurl may call the write callback before this returns.
     ///

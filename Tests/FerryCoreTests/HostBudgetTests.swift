@@ -8,8 +8,8 @@ import Testing
     struct Case: Sendable, CustomTestStringConvertible {
         let testDescription: String
         var limit = 6
-        /// `+N`: so many start; `=N`: exactly so many could start now; `ok`, `503`, `429:SECONDS`, `lost`, `stop`: how
-        /// the oldest that runs ends; `head`: the oldest is answered; `@S`: that second has come; `at:S`: none may
+        /// `+N`: so many start; `=N`: exactly so many could start now; `ok`, `503`, `429:SECONDS`, `lost`, `mute`, `stop`:
+        /// how the oldest that runs ends; `head`: the oldest is answered; `@S`: that second has come; `at:S`: none may
         /// start before.
         let script: String
     }
@@ -65,6 +65,12 @@ import Testing
             script: "+1 429:5 @5 +1 =0 stop =1"
         ),
         Case(testDescription: "overloaded hosts get a rest too", script: "+1 503 @1 +1 503 @2 +1 503 at:3"),
+        Case(
+            testDescription: "after a silence one goes",
+            script: "+6 mute =0 mute mute mute mute mute =1 +1 =0"
+        ),
+        Case(testDescription: "an answer ends the silence", script: "+1 mute +1 head =5"),
+        Case(testDescription: "silence is no outage", script: "+1 mute +1 mute +1 mute +1 mute =1"),
         Case(testDescription: "a limit that falls holds at once", limit: 2, script: "+2 =0 ok =1"),
     ])
     func `what may start`(_ item: Case) throws {
@@ -84,6 +90,7 @@ import Testing
             case "ok": end(.answered)
             case "503": end(.overloaded)
             case "lost": end(.unreachable)
+            case "mute": end(.silent)
             case "stop": end(.nothing)
             case "head": _ = budget.answered(running[0], limit: item.limit)
             case _ where step.hasPrefix("429:"): end(.pause(.seconds(Int64(step.dropFirst(4)) ?? 0)))
@@ -108,6 +115,26 @@ import Testing
                 #expect(count == number, "\(step) of \(item.script)")
             }
         }
+    }
+
+    @Test func `doubt grows with silence and failures until an answer comes`() {
+        var budget = HostBudget()
+        var doubts: [Int] = []
+        for (number, sign) in [HostSign.silent, .silent, .unreachable, .unreachable, .unreachable]
+            .enumerated()
+        {
+            let id = JobID(rawValue: Int64(number))
+            budget.began(id, at: Self.zero, random: 0)
+            #expect(budget.unanswered == 1)
+            _ = budget.ended(id, sign, at: Self.zero, limit: 6) { _ in .seconds(1) }
+            doubts.append(budget.doubt)
+            #expect(budget.isSuspect && !budget.isPlain)
+        }
+        #expect(doubts == [1, 2, 3, 4, 6])
+        #expect(budget.silences == 2 && budget.trouble == .unreachable)
+        budget.began(JobID(rawValue: 9), at: Self.zero + .seconds(1), random: 0)
+        _ = budget.answered(JobID(rawValue: 9), limit: 6)
+        #expect(budget.doubt == 0 && budget.silences == 0 && budget.unanswered == 0 && !budget.isSuspect)
     }
 
     @Test func `after trouble the starts are spread`() {

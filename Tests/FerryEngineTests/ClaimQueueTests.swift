@@ -68,18 +68,51 @@ import Testing
         #expect(queue.wanting.isEmpty)
     }
 
-    @Test func `hosts that only fail get a quarter of the places`() {
-        var hosts: [String: ClosedRange<Int64>] = ["z": 1_000...1_099]
+    @Test func `hosts that only fail get one start of many`() {
+        var hosts: [String: ClosedRange<Int64>] = ["z": 1_000...1_119]
         for number in 0..<20 { hosts["dead\(number)"] = Int64(number * 10 + 1)...Int64(number * 10 + 9) }
-        var queue = Self.queue(perHost: 20, hosts)
+        var queue = Self.queue(perHost: 200, hosts)
         for id in Self.claim(&queue, 20) {
             queue.end(JobID(rawValue: id), host: "dead\((id - 1) / 10)", .unreachable, at: Self.start)
         }
-        let claims = queue.claim(16, at: Self.start)
-        #expect(claims.count { $0.host.hasPrefix("dead") } == 4)
-        #expect(claims.count { $0.host == "z" } == 12)
-        let more = queue.claim(4, at: Self.start)
-        #expect(more.count { $0.host == "z" } == 3, "five of twenty places are a quarter")
+        func dead(_ claims: [ClaimQueue.Claim]) -> Int { claims.count { $0.host.hasPrefix("dead") } }
+        let first = queue.claim(16, at: Self.start)
+        let second = queue.claim(16, at: Self.start)
+        let third = queue.claim(16, at: Self.start)
+        #expect([first, second, third].map(dead) == [1, 0, 1], "one of 33")
+        let later = [1, 2, 2].map { dead(queue.claim(1, at: Self.start + .seconds($0))) }
+        #expect(later == [1, 1, 0], "one a second, where little starts")
+    }
+
+    @Test func `suspects that nobody is beside have three quarters of the places`() {
+        var hosts: [String: ClosedRange<Int64>] = [:]
+        for number in 0..<20 { hosts["dead\(number)"] = Int64(number * 10 + 1)...Int64(number * 10 + 9) }
+        var queue = Self.queue(hosts)
+        for id in Self.claim(&queue, 20) {
+            queue.end(JobID(rawValue: id), host: "dead\((id - 1) / 10)", .silent, at: Self.start)
+        }
+        let most = Self.claim(&queue, 16)
+        let rest = Self.claim(&queue, 4)
+        #expect(most.count == 12 && rest.isEmpty)
+        let left = queue.rivals(9, places: 16)
+        #expect(left.others.isEmpty && left.suspects.count == 8)
+        queue.refill("z", [Self.head(900, "z")], isCut: false, at: Self.start)
+        let rivals = queue.rivals(9, places: 16)
+        #expect(rivals.others == [SilencePlan.Rival(host: "z", priority: 0)] && rivals.suspects.count == 8)
+        let new = Self.claim(&queue, 4)
+        #expect(new == [900])
+    }
+
+    @Test func `of suspects the least suspicious goes first`() {
+        var queue = Self.queue(["a": 1...9, "b": 11...19])
+        let first = Self.claim(&queue, 2)
+        queue.end(JobID(rawValue: 1), host: "a", .silent, at: Self.start)
+        queue.end(JobID(rawValue: 11), host: "b", .silent, at: Self.start)
+        let second = Self.claim(&queue, 16)
+        queue.end(JobID(rawValue: 2), host: "a", .silent, at: Self.start)
+        queue.end(JobID(rawValue: 12), host: "b", .nothing, at: Self.start)
+        let third = Self.claim(&queue, 1)
+        #expect(first == [1, 11] && second == [2, 12] && third == [13])
     }
 
     @Test func `a limit that changes holds for the next claim`() {

@@ -139,6 +139,7 @@ import Testing
             + LoopTransfer.callbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.seekCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.openSocketCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
+            + LoopTransfer.connectionCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.offsets(request).map { Option(option: $0.0, types: [CURLOT_OFF_T]) }
     }
 
