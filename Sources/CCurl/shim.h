@@ -21,6 +21,9 @@ typedef curl_socket_t (*ferry_curl_opensocket_callback)(
     void *_Nullable context, curlsocktype purpose, struct curl_sockaddr *_Nonnull address);
 typedef int (*ferry_curl_socket_callback)(void *_Nullable context, curl_socket_t socket, curlsocktype purpose);
 
+typedef int (*ferry_curl_prereq_callback)(
+    void *_Nullable context, char *_Nullable peer, char *_Nullable own, int peerPort, int ownPort);
+
 static inline CURLcode ferry_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -65,6 +68,11 @@ static inline CURLcode ferry_curl_set_socket_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
+static inline CURLcode ferry_curl_set_prereq_callback(
+    CURL *handle, CURLoption option, ferry_curl_prereq_callback _Nullable callback) {
+    return curl_easy_setopt(handle, option, callback);
+}
+
 static inline CURLMcode ferry_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
@@ -77,19 +85,9 @@ static inline CURLcode ferry_curl_get_offset(CURL *handle, CURLINFO info, curl_o
     return curl_easy_getinfo(handle, info, value);
 }
 
-/* The socket of the connection that the handle uses, -1 for none. */
-static inline curl_socket_t ferry_curl_active_socket(CURL *handle) {
-    curl_socket_t socket = CURL_SOCKET_BAD;
-    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : CURL_SOCKET_BAD;
-}
-
 /* The address as curl_sockaddr has it: its declared member is shorter than what is there. */
 static inline const struct sockaddr *ferry_curl_address(const struct curl_sockaddr *address) {
     return &address->addr;
-}
-
-static inline CURLcode ferry_curl_get_socket(CURL *handle, CURLINFO info, curl_socket_t *value) {
-    return curl_easy_getinfo(handle, info, value);
 }
 
 /* The string belongs to the handle. */

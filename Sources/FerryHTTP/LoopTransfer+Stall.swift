@@ -28,8 +28,7 @@ extension LoopTransfer {
 
     /// Bytes that the socket holds and the peer has not confirmed (tcp(7), SIOCOUTQ).
     private var queued: Int64 {
-        let socket = ferry_curl_active_socket(self.easy)
-        return socket == -1 ? 0 : max(0, Int64(ferry_socket_queue(socket)))
+        self.descriptor.map { max(0, Int64(ferry_socket_queue($0))) } ?? 0
     }
 
     /// What the exchange does, as far as libcurl tells.
