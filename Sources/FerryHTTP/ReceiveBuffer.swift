@@ -74,7 +74,8 @@ struct ReceiveBuffer {
     /// - Returns: The size to set.
     mutating func shrink(to wanted: Int, current: Int, queued: Int) -> Int {
         defer { self.queued = queued }
-        let next = queued > self.queued ? current : max(wanted, min(current, queued))
+        // A little more than there is, which opens no window: kernels open one from a 16th of the size on.
+        let next = queued > self.queued ? current : max(wanted, min(current, queued + queued / 32 + 1_024))
         self.size = next
         return next
     }
