@@ -4,7 +4,7 @@ import Glibc
 /// The buffers of a connection in the kernel, changed while it lives.
 ///
 /// A size that SO_RCVBUF sets is kept by the kernel, which then neither tunes it nor, if it is set before the handshake,
-/// agrees on a scale for larger windows. SO_BUF_LOCK (Linux 5.14) takes that back, so that a connection can begin with
+/// agrees on a scale for larger windows. SO_BUF_LOCK (Linux 5.15) takes that back, so that a connection can begin with
 /// a small window and get a large one later. What tunes a buffer up without privileges, above *rmem_max* too, is
 /// SO_RCVLOWAT, which makes room for what it waits for, up to half of *tcp_rmem*'s maximum (tcp(7), socket(7)).
 enum SocketBuffers {

@@ -19,7 +19,9 @@ final class SocketTable {
     /// Finds a connection among the sockets that were made for it, or else among those that earlier transfers had.
     func find(_ link: Link, among made: [curl_socket_t]) -> curl_socket_t? {
         if let socket = made.last(where: { Self.fits($0, link) }) {
-            if self.sockets.count >= 1_024 { self.sockets = self.sockets.filter { Self.fits($0.value, $0.key) } }
+            if self.sockets.count >= 1_024 {
+                self.sockets = self.sockets.filter { Self.fits($0.value, $0.key) }
+            }
             self.sockets[link] = socket
             return socket
         }
@@ -29,7 +31,8 @@ final class SocketTable {
     }
 
     private static func fits(_ socket: curl_socket_t, _ link: Link) -> Bool {
-        Self.port(socket, of: getsockname) == link.ownPort && Self.port(socket, of: getpeername) == link.peerPort
+        Self.port(socket, of: getsockname) == link.ownPort
+            && Self.port(socket, of: getpeername) == link.peerPort
     }
 
     private static func port(
