@@ -27,7 +27,12 @@ struct ReceiveBuffer {
     }
 
     /// The size that a transfer begins with: little, for the first of many has the share of all until they come.
-    static func firstSize(at share: Int64) -> Int { Self.limited(Double(share) / 64) }
+    ///
+    /// Where the share allows it the ten segments fit that a server sends at first (RFC 6928 §2), so that small files
+    /// come as fast as ever.
+    static func firstSize(at share: Int64) -> Int {
+        Self.limited(max(Double(share) / 64, min(20_480, Double(share) / 16)))
+    }
 
     private static func limited(_ size: Double) -> Int {
         Int(min(Double(Self.largest), max(Double(Self.smallest), size)))

@@ -10,8 +10,9 @@ import Testing
     @Test(
         arguments: [
             (1, 0, 4_096, 4_096), (4_096, 0, 4_096, 4_096), (65_536, 0, 8_192, 4_096),
-            (1 << 20, 0, 131_072, 16_384), (1 << 20, 31, 131_072, 16_384), (1 << 20, 125, 524_288, 16_384),
-            (4_096, 500, 8_192, 4_096), (1 << 20, 90_000, 4 << 20, 16_384),
+            (131_072, 0, 16_384, 8_192),
+            (1 << 20, 0, 131_072, 20_480), (1 << 20, 31, 131_072, 20_480), (1 << 20, 125, 524_288, 20_480),
+            (4_096, 500, 8_192, 4_096), (1 << 20, 90_000, 4 << 20, 20_480),
             (100 << 20, 0, 13_107_200, 1_638_400), (1 << 40, 100, wide, wide), (.max, 1_000, wide, wide),
         ] as [(Int64, Int, Int, Int)]
     )
@@ -25,12 +26,12 @@ import Testing
         var buffer = ReceiveBuffer()
         #expect(buffer.size == nil)
         buffer.begin(at: 1 << 20, now: .zero)
-        #expect(buffer.size == 16_384)
+        #expect(buffer.size == 20_480)
         #expect(!buffer.isDue(now: .milliseconds(49)))
         #expect(buffer.isDue(now: .milliseconds(50)))
-        #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(50)) == 32_768)
+        #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(50)) == 40_960)
         #expect(!buffer.isDue(now: .milliseconds(99)))
-        #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(100)) == 65_536)
+        #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(100)) == 81_920)
         #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(150)) == 131_072)
         #expect(buffer.follow(1 << 20, roundTrip: .zero, now: .milliseconds(200)) == nil)
         #expect(
