@@ -3,10 +3,10 @@ import Glibc
 
 /// Which socket a connection of a loop's thread has; confined to that thread.
 ///
-/// libcurl before 8 tells the socket of a transfer only when that is over (CURLINFO_ACTIVESOCKET(3)), but the addresses
+/// libcurl 7.88 tells the socket of a transfer only when that is over (CURLINFO_ACTIVESOCKET(3)), but the addresses
 /// of a connection as soon as it is there, a used one's too.
 final class SocketTable {
-    /// Both ends of a connection.
+    /// Both ends of a connection, as libcurl tells them.
     struct Link: Hashable {
         let own: String
         let ownPort: Int32
@@ -14,25 +14,34 @@ final class SocketTable {
         let peerPort: Int32
     }
 
-    private var sockets: [Link: curl_socket_t] = [:]
+    private struct Entry {
+        let socket: curl_socket_t
+        let ports: [Int32?]
+
+        init(_ socket: curl_socket_t) {
+            self.socket = socket
+            self.ports = SocketTable.ports(socket)
+        }
+
+        /// Closed since, its number may belong to another one.
+        var isValid: Bool { self.ports == SocketTable.ports(self.socket) }
+    }
+
+    private var entries: [Link: Entry] = [:]
 
     /// Finds a connection among the sockets that were made for it, or else among those that earlier transfers had.
     func find(_ link: Link, among made: [curl_socket_t]) -> curl_socket_t? {
-        if let socket = made.last(where: { Self.fits($0, link) }) {
-            if self.sockets.count >= 1_024 {
-                self.sockets = self.sockets.filter { Self.fits($0.value, $0.key) }
-            }
-            self.sockets[link] = socket
+        if let socket = made.last(where: { Self.port($0, of: getsockname) == link.ownPort }) {
+            if self.entries.count >= 1_024 { self.entries = self.entries.filter { $0.value.isValid } }
+            self.entries[link] = Entry(socket)
             return socket
         }
-        // Closed since, its number may belong to another one.
-        guard let socket = self.sockets[link], Self.fits(socket, link) else { return nil }
-        return socket
+        guard let entry = self.entries[link], entry.isValid else { return nil }
+        return entry.socket
     }
 
-    private static func fits(_ socket: curl_socket_t, _ link: Link) -> Bool {
-        Self.port(socket, of: getsockname) == link.ownPort
-            && Self.port(socket, of: getpeername) == link.peerPort
+    private static func ports(_ socket: curl_socket_t) -> [Int32?] {
+        [Self.port(socket, of: getsockname), Self.port(socket, of: getpeername)]
     }
 
     private static func port(
