@@ -66,6 +66,7 @@ extension LoopTransfer {
     static let onOpenSocket: ferry_curl_opensocket_callback = { context, _, address in
         let target = address.pointee
         let made = socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
+        SocketBuffers.limitSegments(made, to: ferry_curl_address(address))
         if let context {
             let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
             transfer.remember(ferry_curl_address(address), length: target.addrlen)

@@ -16,6 +16,30 @@ enum SocketBuffers {
     /// What the kernel begins with by default (tcp(7), *tcp_rmem*).
     private static let usual = 131_072
 
+    /// Has a socket that is not connected yet ask this very machine for segments that fit into the smallest buffer.
+    ///
+    /// The loopback's are of 64 KiB, and none would be sent into a smaller window until a timer makes it (RFC 9293
+    /// §3.8.6.2.1); small ones go on their way together, as fast as a large one.
+    static func limitSegments(_ socket: curl_socket_t, to peer: UnsafePointer<sockaddr>) {
+        let isLoopback =
+            switch Int32(peer.pointee.sa_family) {
+            case AF_INET:
+                peer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                    UInt32(bigEndian: $0.pointee.sin_addr.s_addr) >> 24 == 127
+                }
+            case AF_INET6:
+                peer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+                    var address = $0.pointee.sin6_addr
+                    return withUnsafeBytes(of: &address) {
+                        $0.dropLast().allSatisfy { $0 == 0 } && $0.last == 1
+                    }
+                }
+            default: false
+            }
+        guard isLoopback else { return }
+        Self.set(socket, Int32(IPPROTO_TCP), TCP_MAXSEG, to: ReceiveBuffer.smallest / 2)
+    }
+
     /// Has a socket begin small, before it is connected.
     static func begin(_ socket: curl_socket_t, with size: Int) {
         guard size < Self.usual else { return }

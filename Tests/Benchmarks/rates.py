@@ -76,12 +76,13 @@ class Meter:
         try:
             if method == "GET":
                 link.sendall(b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nConnection: close\r\n\r\n")
-                block, begun, sent = bytes(256 * 1024), time.monotonic(), 0
+                block, due = bytes(256 * 1024), 0
                 while True:
                     link.sendall(block)
-                    sent += len(block)
                     if options.line:
-                        time.sleep(max(0, sent / (size(options.line) / self.jobs) - (time.monotonic() - begun)))
+                        # What it was held back for is not made up for.
+                        due = max(due, time.monotonic()) + len(block) / (size(options.line) / self.jobs)
+                        time.sleep(max(0, due - time.monotonic()))
             room = bytearray(256 * 1024)
             while (count := link.recv_into(room)) > 0:
                 entry[2] += count
@@ -162,6 +163,8 @@ def case(meter, queue, direction, text, count):
 
 def at(series, when):
     """A count at a time between two samples."""
+    if when < series[0][0]:
+        return 0
     for (t0, n0), (t1, n1) in zip(series, series[1:]):
         if t0 <= when <= t1:
             return n0 + (n1 - n0) * (when - t0) / (t1 - t0)
