@@ -85,19 +85,9 @@ static inline CURLcode ferry_curl_get_offset(CURL *handle, CURLINFO info, curl_o
     return curl_easy_getinfo(handle, info, value);
 }
 
-/* The socket of the connection that the handle uses, -1 for none. */
-static inline curl_socket_t ferry_curl_active_socket(CURL *handle) {
-    curl_socket_t socket = CURL_SOCKET_BAD;
-    return curl_easy_getinfo(handle, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : CURL_SOCKET_BAD;
-}
-
 /* The address as curl_sockaddr has it: its declared member is shorter than what is there. */
 static inline const struct sockaddr *ferry_curl_address(const struct curl_sockaddr *address) {
     return &address->addr;
-}
-
-static inline CURLcode ferry_curl_get_socket(CURL *handle, CURLINFO info, curl_socket_t *value) {
-    return curl_easy_getinfo(handle, info, value);
 }
 
 /* The string belongs to the handle. */

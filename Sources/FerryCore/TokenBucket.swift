@@ -25,8 +25,8 @@ public struct TokenBucket: Sendable {
         self.level = self.capacity
     }
 
-    /// What is kept at most: a tenth of a second, and so much that a small file passes at once.
-    public var burst: Int64 { max(16 * 1_024, self.rate / 10) }
+    /// What is kept at most: a twentieth of a second, and so much that a small file passes at once.
+    public var burst: Int64 { max(16 * 1_024, self.rate / 20) }
 
     private var capacity: Int128 { Int128(self.burst) * Self.second }
 

@@ -48,8 +48,6 @@ public struct HTTPRequest: Sendable {
     /// One of those may be dead, and libcurl then sends the request again by itself: not for requests that must
     /// not be repeated (RFC 9110 §9.2.2).
     public var freshConnection: Bool
-    /// Takes a new connection that nobody uses afterwards.
-    var ownConnection: Bool
     /// The job whose limit on bytes a second holds.
     public var job: JobID?
     /// The hosts whose limits on bytes a second hold, as `name:port`.
@@ -70,7 +68,6 @@ public struct HTTPRequest: Sendable {
         self.stallTimeout = .seconds(60)
         self.expectsContinue = false
         self.freshConnection = false
-        self.ownConnection = false
         self.limitHosts = []
     }
 }

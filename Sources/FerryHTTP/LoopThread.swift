@@ -156,9 +156,12 @@ private final class LoopWorker {
     private var transfers: [UInt64: LoopTransfer] = [:]
     private var identifiers: [OpaquePointer: UInt64] = [:]
     private var idleHandles: [OpaquePointer] = []
+    private let table = SocketTable()
     /// When the machine woke from its last sleep.
     private var wokeAt: Duration?
     private var lookedAt = Duration.zero
+    /// When a transfer ended whose connection may have a large window.
+    private var wideAt: Duration?
 
     /// Longer ago no connection that is open still is from before: libcurl drops those that were idle for 118 seconds
     /// (CURLOPT_MAXAGE_CONN(3)).
@@ -187,10 +190,10 @@ private final class LoopWorker {
         case .cancel(let id):
             self.finish(id, code: ExchangeEnd.cancelledCode, detail: "cancelled")
         case .wokeUp:
-            self.wokeAt = Self.now
+            self.wokeAt = .sinceBoot
             for transfer in self.transfers.values {
-                _ = transfer.look(at: Self.now)  // what came before is no sign of life
-                transfer.watch.slept(at: Self.now)
+                _ = transfer.look(at: .sinceBoot)  // what came before is no sign of life
+                transfer.watch.slept(at: .sinceBoot)
             }
         case .run(let body):
             body()
@@ -244,7 +247,7 @@ private final class LoopWorker {
     private func endStalled() -> Int {
         var interval = Duration.seconds(1)
         for transfer in self.transfers.values { interval = min(interval, transfer.watch.interval) }
-        let now = Self.now
+        let now = Duration.sinceBoot
         let next = self.lookedAt + interval
         guard now >= next else { return max(1, (next - now).wholeMilliseconds) }
         self.lookedAt = now
@@ -254,13 +257,6 @@ private final class LoopWorker {
             self.finish(id, code: Int32(CURLE_OPERATION_TIMEDOUT.rawValue), detail: stall.text)
         }
         return interval.wholeMilliseconds
-    }
-
-    /// A clock that only goes forward.
-    private static var now: Duration {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)  // it cannot fail for this clock
-        return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
     }
 
     func endAll() {
@@ -276,18 +272,20 @@ private final class LoopWorker {
             self.refuse(exchange, code: CURLE_OUT_OF_MEMORY)
             return
         }
-        let now = Self.now
+        let now = Duration.sinceBoot
         let awake = self.wokeAt.map { now - $0 }
         let transfer = LoopTransfer(
             exchange: exchange,
             easy: easy,
             limiter: self.limiter,
             thread: self.index,
+            table: self.table,
             now: now
         )
         var code = transfer.configure(
             userAgent: self.userAgent,
-            awake: awake.flatMap { $0 < Self.wakeMatters ? $0 : nil }
+            awake: awake.flatMap { $0 < Self.wakeMatters ? $0 : nil },
+            quiet: self.wideAt.flatMap { now - $0 < Self.wakeMatters ? now - $0 : nil }
         )
         if code == CURLE_OK, curl_multi_add_handle(self.multi, easy) != CURLM_OK {
             code = CURLE_FAILED_INIT
@@ -325,6 +323,7 @@ private final class LoopWorker {
     private func finish(_ id: UInt64, code: Int32, detail: String) {
         guard let transfer = self.transfers.removeValue(forKey: id) else { return }
         transfer.leaveLimiter()
+        if transfer.wasWide { self.wideAt = .sinceBoot }
         let end = transfer.end(code: code, detail: detail)
         self.identifiers[transfer.easy] = nil
         _ = curl_multi_remove_handle(self.multi, transfer.easy)  // it is in this multi handle

@@ -28,8 +28,7 @@ extension LoopTransfer {
 
     /// Bytes that the socket holds and the peer has not confirmed (tcp(7), SIOCOUTQ).
     private var queued: Int64 {
-        let socket = ferry_curl_active_socket(self.easy)
-        return socket == -1 ? 0 : max(0, Int64(ferry_socket_queue(socket)))
+        self.descriptor.map { max(0, Int64(ferry_socket_queue($0))) } ?? 0
     }
 
     /// What the exchange does, as far as libcurl tells.
@@ -67,21 +66,13 @@ extension LoopTransfer {
     static let onOpenSocket: ferry_curl_opensocket_callback = { context, _, address in
         let target = address.pointee
         let made = socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
+        SocketBuffers.limitSegments(made, to: ferry_curl_address(address))
         if let context {
             let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
             transfer.remember(ferry_curl_address(address), length: target.addrlen)
             if made >= 0, transfer.sockets.count < 16 { transfer.sockets.append(made) }
         }
         return made
-    }
-
-    /// Takes note that a connection stands, TLS and a proxy's tunnel included, and the request leaves.
-    static let onConnection: ferry_curl_prereq_callback = { context, _, _, _, _ in
-        if let context {
-            let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
-            transfer.exchange.hasConnection(isNew: !transfer.sockets.isEmpty)
-        }
-        return CURL_PREREQFUNC_OK
     }
 
     private func remember(_ address: UnsafePointer<sockaddr>, length: UInt32) {

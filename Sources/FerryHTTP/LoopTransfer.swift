@@ -30,10 +30,24 @@ final class LoopTransfer {
     private let errorBuffer: UnsafeMutablePointer<CChar>
     let receiving: RatePace
     let sending: RatePace
-    /// The receive window of a connection of its own, in bytes; nil where the kernel decides.
-    var window: Int32?
+    /// What the kernel may hold of the body.
+    var buffer = ReceiveBuffer()
+    /// Whether the kernel decided about that at some time, so that the connection may have a large window.
+    var wasWide = false
 
-    init(exchange: Exchange, easy: OpaquePointer, limiter: RateLimiter, thread: Int, now: Duration) {
+    /// The socket of its connection, once that is there.
+    var descriptor: Int32?
+    let table: SocketTable
+
+    init(
+        exchange: Exchange,
+        easy: OpaquePointer,
+        limiter: RateLimiter,
+        thread: Int,
+        table: SocketTable,
+        now: Duration
+    ) {
+        self.table = table
         self.exchange = exchange
         self.easy = easy
         self.watch = StallWatch(limit: exchange.request.stallTimeout, now: now)
@@ -67,10 +81,20 @@ final class LoopTransfer {
 
     /// Sets every option of the request.
     ///
-    /// `awake` is the time since the machine slept last, nil if that does not matter any more.
-    func configure(userAgent: String, awake: Duration? = nil) -> CURLcode {
+    /// - Parameters:
+    ///   - userAgent: What it calls itself unless a field says otherwise.
+    ///   - awake: The time since the machine slept last, nil if that does not matter any more.
+    ///   - quiet: The time since an unlimited transfer ended, nil if that does not matter any more.
+    /// - Returns: The first failure of libcurl to take an option.
+    func configure(userAgent: String, awake: Duration? = nil, quiet: Duration? = nil) -> CURLcode {
         var request = self.exchange.request
-        if request.body == nil, let share = self.receiving.share { self.narrow(&request, to: share) }
+        var reuse = awake.map { Self.reuse(awake: $0) } ?? []
+        if request.body == nil, let share = self.receiving.share {
+            self.narrow(&request, to: share)
+            reuse += quiet.map { Self.reuse(at: share, quiet: $0) } ?? []
+        } else {
+            self.wasWide = request.body == nil
+        }
         for field in request.fields {
             // "Name;" is libcurl's way to send a field with an empty value (CURLOPT_HTTPHEADER(3)).
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
@@ -84,8 +108,7 @@ final class LoopTransfer {
             self.fieldList = list
         }
         let context = Unmanaged.passUnretained(self).toOpaque()
-        let numbers = Self.numbers(request) + (awake.map { Self.reuse(awake: $0) } ?? [])
-        var codes = numbers.map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
+        var codes = (Self.numbers(request) + reuse).map { ferry_curl_set_long(self.easy, $0.0, $0.1) }
         codes += Self.texts(request, userAgent: userAgent).map {
             ferry_curl_set_string(self.easy, $0.0, $0.1)
         }
@@ -97,7 +120,7 @@ final class LoopTransfer {
         codes += Self.seekCallbacks.map { ferry_curl_set_seek_callback(self.easy, $0.0, $0.1) }
         codes += Self.openSocketCallbacks.map { ferry_curl_set_opensocket_callback(self.easy, $0.0, $0.1) }
         codes += Self.connectionCallbacks.map { ferry_curl_set_prereq_callback(self.easy, $0.0, $0.1) }
-        if self.window != nil {
+        if self.buffer.size != nil {
             codes += Self.socketCallbacks.map { ferry_curl_set_socket_callback(self.easy, $0.0, $0.1) }
         }
         return codes.first { $0 != CURLE_OK } ?? CURLE_OK
@@ -119,7 +142,6 @@ final class LoopTransfer {
             (CURLOPT_CONNECTTIMEOUT_MS, max(1, request.connectTimeout.wholeMilliseconds)),
             (CURLOPT_NOBODY, request.method == "HEAD" ? 1 : 0),
             (CURLOPT_FRESH_CONNECT, request.freshConnection ? 1 : 0),
-            (CURLOPT_FORBID_REUSE, request.ownConnection ? 1 : 0),
         ]
             + (request.body == nil
                 ? []
@@ -240,6 +262,7 @@ final class LoopTransfer {
             self.isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
+        self.followShare()
         switch sink.receive(bytes) {
         case .taken:
             self.bodyBytes += Int64(bytes.count)
@@ -328,6 +351,13 @@ final class LoopTransfer {
 }
 
 extension Duration {
+    /// The time of a clock that only goes forward.
+    static var sinceBoot: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)  // it cannot fail for this clock
+        return .seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
+    }
+
     /// Milliseconds, rounded down.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = self.components

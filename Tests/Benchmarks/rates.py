@@ -2,6 +2,7 @@
 """Limits on bytes a second under real traffic: how exact, how even, how fair, at what cost.
 
   rates.py [--seconds N] [--rates 1M,10M,100M,4K] [--jobs 1,16] [--directions down,up]
+  rates.py --live 10M,1M,none,64K [--line RATE] [--seconds N] [--jobs 1,16]
 
 The server counts what is on the wire: of downloads the bytes that the kernel says were acknowledged (TCP_INFO, so that
 no buffer of the server's plays a part), of uploads what it has received. For each case the table has
@@ -11,8 +12,13 @@ no buffer of the server's plays a part), of uploads what it has received. For ea
   first    the same for the second in which all begins, when the kernel's buffers fill as well
   shares   of jobs that run at once, the smallest against the largest
   CPU      of the service, against one core
+
+With --live the limit of running downloads changes to one after the other, and a line for each has what comes in each
+second after the change, on the wire and in the files, in KiB. What the kernel had promised room for when a lower limit
+came is still sent at once, and read at the new rate, so that the wire is idle meanwhile; --line has the server send no
+faster than that.
 """
-import argparse, json, os, shutil, socket, struct, threading, time
+import argparse, json, os, shutil, socket, struct, sys, threading, time
 import lab
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -21,8 +27,14 @@ parser.add_argument("--seconds", type=int, default=30)
 parser.add_argument("--rates", default="1M,10M,100M,4K")
 parser.add_argument("--jobs", default="1,16")
 parser.add_argument("--directions", default="down,up")
+parser.add_argument("--live")
+parser.add_argument("--line")
 options = parser.parse_args()
 folder, out = lab.scratch(), lab.scratch(lab.BENCH_OUT)
+
+
+def size(text):
+    return int(text[:-1]) * UNITS[text[-1]]
 
 
 class Meter:
@@ -30,8 +42,8 @@ class Meter:
 
     Its samples go to a file, a line each 50 ms."""
 
-    def __init__(self, path):
-        self.path, self.links, self.lock = path, {}, threading.Lock()
+    def __init__(self, path, jobs=1):
+        self.path, self.jobs, self.links, self.lock = path, jobs, {}, threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.child = os.fork()
@@ -64,9 +76,13 @@ class Meter:
         try:
             if method == "GET":
                 link.sendall(b"HTTP/1.1 200 OK\r\nETag: \"x\"\r\nConnection: close\r\n\r\n")
-                block = bytes(256 * 1024)
+                block, due = bytes(256 * 1024), 0
                 while True:
                     link.sendall(block)
+                    if options.line:
+                        # What it was held back for is not made up for.
+                        due = max(due, time.monotonic()) + len(block) / (size(options.line) / self.jobs)
+                        time.sleep(max(0, due - time.monotonic()))
             room = bytearray(256 * 1024)
             while (count := link.recv_into(room)) > 0:
                 entry[2] += count
@@ -114,7 +130,7 @@ def used(pid):
 
 
 def case(meter, queue, direction, text, count):
-    rate = int(text[:-1]) * UNITS[text[-1]]
+    rate = size(text)
     queue.run("limit", "default", "--down", "default", "--up", "default")
     queue.run("limit", f"--{direction}", text)
     begun = time.monotonic()
@@ -145,6 +161,39 @@ def case(meter, queue, direction, text, count):
           f"{min(gained.values()) / max(1, max(gained.values())):>7.2f} {100 * cpu:>6.1f} %", flush=True)
 
 
+def at(series, when):
+    """A count at a time between two samples."""
+    if when < series[0][0]:
+        return 0
+    for (t0, n0), (t1, n1) in zip(series, series[1:]):
+        if t0 <= when <= t1:
+            return n0 + (n1 - n0) * (when - t0) / (t1 - t0)
+    return series[-1][1]
+
+
+def live(queue, count):
+    meter = Meter(f"{folder}/live-{count}", count)
+    limits = options.live.split(",")
+    queue.run("limit", "default", "--up", "default", "--down", limits[0])
+    begun, files, changes = time.monotonic(), [], []
+    queue.run("add", "-q", "-d", out, *[f"http://127.0.0.1:{meter.port}/{n}" for n in range(count)])
+    for text in limits:
+        queue.run("limit", "--down", text)
+        changes.append(time.monotonic())
+        while time.monotonic() < changes[-1] + options.seconds:
+            files.append((time.monotonic(), sum(job["bytes_done"] for job in queue.list("--state", "running"))))
+            time.sleep(0.2)
+    wire = [(when, sum(counts.values())) for when, counts in meter.samples(begun)]
+    queue.run("cancel", "--all")
+    os.kill(meter.child, 9)
+    for name in os.listdir(out):
+        os.remove(f"{out}/{name}")
+    for text, change in zip(limits, changes):
+        for what, series in ("wire", wire), ("files", files):
+            spans = [(at(series, change + n + 1) - at(series, change + n)) / 1024 for n in range(options.seconds - 1)]
+            print(f"{text:>5} {count:>4} {what:>5} " + " ".join(f"{span:>8.0f}" for span in spans), flush=True)
+
+
 queue = lab.Queue(folder + "/s", folder + "/h")
 queue.configure("{ limits: { running: 64, per_host: 64 } }")
 with open(folder + "/source", "wb") as file:
@@ -152,6 +201,10 @@ with open(folder + "/source", "wb") as file:
 meter = Meter(folder + "/samples")
 try:
     queue.start()
+    if options.live:
+        for count in options.jobs.split(","):
+            live(queue, int(count))
+        sys.exit()
     print("     limit jobs     error    second         first  shares      CPU")
     for direction in options.directions.split(","):
         for text in options.rates.split(","):

@@ -31,12 +31,12 @@ import Testing
     @Test func `a bucket keeps a burst and no more`() {
         var bucket = TokenBucket(rate: 1_000_000, at: 0)
         bucket.refill(at: 3_600 * Self.second)
-        bucket.take(99_999)
+        bucket.take(49_999)
         #expect(bucket.isOpen)
         bucket.take(1)
         #expect(!bucket.isOpen)
         bucket.take(-5_000_000)
-        bucket.take(100_000)
+        bucket.take(50_000)
         #expect(!bucket.isOpen)
         #expect(TokenBucket(rate: 1, at: 0).burst == 16_384)
         #expect(TokenBucket(rate: .max, at: 0).rate == TokenBucket.rateLimit)
@@ -173,7 +173,7 @@ import Testing
         let total = simulation.taken.reduce(0, +)
         let due = load.rate * seconds
         // The burst that a bucket begins with is no error of its rate.
-        #expect(abs(total - due) <= due * 3 / 100 + load.rate / 10 + 2 * 16_384, "\(total) of \(due)")
+        #expect(abs(total - due) <= due * 3 / 100 + load.rate / 20 + 2 * 16_384, "\(total) of \(due)")
         #expect(simulation.worstSecond <= load.rate * 12 / 10 + 65_536, "\(simulation.worstSecond)")
         let least = simulation.taken.min() ?? 0
         let most = simulation.taken.max() ?? 0
@@ -202,7 +202,7 @@ import Testing
             guard count > 0 else { break }
             taken += count
         }
-        #expect((100_000...150_000).contains(taken))
+        #expect((50_000...100_000).contains(taken))
     }
 
     @Test func `pieces of different sizes change no share`() {

@@ -1,3 +1,4 @@
+import CCurl
 import FerryCore
 import FerryTestSupport
 import Synchronization
@@ -214,28 +215,56 @@ import Testing
 
     @Test(
         arguments: [
-            (1, 1_024, 4_096), (4_096, 1_024, 4_096), (32_768, 1_024, 16_384), (32_769, 1_024, nil),
-            (1 << 20, 16_384, nil), (8 << 20, 131_072, nil), (1 << 40, 131_072, nil),
-        ] as [(Int64, Int, Int32?)]
+            (1, 1_024, 16_384), (4_096, 1_024, 16_384), (1 << 20, 16_384, 131_072),
+            (8 << 20, 131_072, 1 << 20),
+            (1 << 40, 131_072, 1 << 37),
+        ] as [(Int64, Int, Int)]
     )
-    func `buffers suit the rate`(share: Int64, buffer: Int, window: Int32?) {
+    func `buffers of this process suit the rate`(share: Int64, buffer: Int, unsent: Int) {
         #expect(LoopTransfer.bufferBytes(at: share, atMost: 131_072) == buffer)
         #expect(LoopTransfer.bufferBytes(at: share, atMost: 32_768) == min(buffer, 32_768))
-        #expect(LoopTransfer.window(at: share) == window)
+        #expect(LoopTransfer.unsentBytes(at: share) == unsent)
     }
 
-    @Test func `a connection with a small window is used once`() async throws {
+    @Test(arguments: [(0, true), (1_999, true), (2_000, false), (60_000, false)])
+    func `a slow transfer takes no connection that a fast one has used`(milliseconds: Int, isFresh: Bool) {
+        let quiet = Duration.milliseconds(milliseconds)
+        let slow = LoopTransfer.reuse(at: LoopTransfer.reuseRate - 1, quiet: quiet)
+        #expect(slow.map(\.0) == [isFresh ? CURLOPT_FRESH_CONNECT : CURLOPT_MAXLIFETIME_CONN])
+        #expect(slow.map(\.1) == [isFresh ? 1 : milliseconds / 1_000 - 1])
+        #expect(LoopTransfer.reuse(at: LoopTransfer.reuseRate, quiet: quiet).isEmpty)
+    }
+
+    @Test func `a connection is used again where its window suits the limit`() async throws {
         let server = try ScriptedServer { _, _ in .text(200, "hello") }
         try await withLoop { loop in
-            _ = try await loop.fetch(HTTPRequest(url: server.url("a")))
             loop.limiter.set(RateLimits(all: RateSet(down: 20_000)))
-            for _ in 1...2 { _ = try await loop.fetch(HTTPRequest(url: server.url("b"))) }
-            #expect(server.connectionCount == 3)
-            loop.limiter.set(RateLimits(all: RateSet(down: 1_000_000)))
-            _ = try await loop.fetch(HTTPRequest(url: server.url("c")))
+            for _ in 1...3 { _ = try await loop.fetch(HTTPRequest(url: server.url("a"))) }
+            #expect(server.connectionCount == 1)
             loop.limiter.set(RateLimits())
+            for _ in 1...3 { _ = try await loop.fetch(HTTPRequest(url: server.url("b"))) }
+            #expect(server.connectionCount == 1, "it is made wide")
+            loop.limiter.set(RateLimits(all: RateSet(down: 20_000)))
+            _ = try await loop.fetch(HTTPRequest(url: server.url("c")))
+            #expect(server.connectionCount == 2, "and stays so")
+            loop.limiter.set(RateLimits(all: RateSet(down: 10_000_000)))
             _ = try await loop.fetch(HTTPRequest(url: server.url("d")))
-            #expect(server.connectionCount == 3)
+            #expect(server.connectionCount == 2, "one window more or less is nothing at such a rate")
+        }
+    }
+
+    @Test func `a server is held back by what the kernel holds, until the limit goes`() async throws {
+        let size: Int64 = 16 << 20
+        let server = try ScriptedServer { _, _ in Reply(200, body: .generated(size: size, seed: 1)) }
+        try await withLoop { loop in
+            loop.limiter.set(RateLimits(all: Self.stop))
+            let (exchange, sink) = try await self.start(loop, HTTPRequest(url: server.url("file")))
+            try await sink.waitForBytes(8_192)
+            for _ in 1...20 { await loop.ping() }
+            #expect(sink.bytes.count <= Self.most)
+            loop.limiter.set(RateLimits())
+            #expect(await exchange.end().code == 0)
+            #expect(sink.bytes.count == Int(size))
         }
     }
 }

@@ -138,6 +138,7 @@ import Testing
             + LoopTransfer.contexts.map { Option(option: $0, types: [CURLOT_CBPTR]) }
             + LoopTransfer.callbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.seekCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
+            + LoopTransfer.socketCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.openSocketCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.connectionCallbacks.map { Option(option: $0.0, types: [CURLOT_FUNCTION]) }
             + LoopTransfer.offsets(request).map { Option(option: $0.0, types: [CURLOT_OFF_T]) }
