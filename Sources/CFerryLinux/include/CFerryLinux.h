@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ferry_crc.h"
 #include "ferry_network.h"
 
 #pragma clang assume_nonnull begin
