@@ -1,8 +1,10 @@
 /// All parsers; each has its seeds in the folder of the same name.
 let targets: [Target] = [
     Target(name: "byte-count", run: byteCount),
+    Target(name: "checksum-list", run: checksumList),
     Target(name: "content-disposition", run: contentDisposition),
     Target(name: "content-range", run: contentRange),
+    Target(name: "digest-fields", run: digestFields),
     Target(name: "duration", run: duration),
     Target(name: "file-name", run: fileName),
     Target(name: "head-parser", run: headParser),
@@ -204,7 +206,7 @@ private let now = Timestamp(year: 2026, month: 11, day: 30, hour: 12)
 }
 
 /// A head from a line with the status and lines of fields.
-private func head(_ lines: ArraySlice<[UInt8]>) -> ResponseHead {
+func head(_ lines: ArraySlice<[UInt8]>) -> ResponseHead {
     var head = ResponseHead(status: lines.first.flatMap(ASCII.number).map(Int.init) ?? 200)
     for line in lines.dropFirst() {
         guard let colon = line.firstIndex(of: 58) else { continue }
