@@ -215,7 +215,7 @@ extension DownloadTransfer {
                 remote: remote,
                 folder: folder,
                 file: file,
-                edits: edits?.mark(file),
+                edits: edits.mark(file),
                 prefix: .empty
             )
         }

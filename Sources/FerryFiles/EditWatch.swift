@@ -7,6 +7,8 @@ import Synchronization
 /// The kernel keeps an event for each descriptor that was open for writing and is closed (inotify(7)); they are read
 /// when somebody asks, so that writing costs nothing. What is not seen: a program that still has its descriptor, a
 /// truncate(2) by name, and another machine that writes into a network file system.
+///
+/// One is enough for a process, and the kernel gives a user but 128 of them by default.
 public final class EditWatch: Sendable {
     private struct Watched {
         /// Marks of the file; the kernel has one for all of them.
@@ -15,17 +17,23 @@ public final class EditWatch: Sendable {
         var edits = 0
     }
 
-    private let descriptor: Int32
-    private let files = Mutex<[Int32: Watched]>([:])
-
-    /// Begins with no file; nil if the kernel gives no more of these.
-    public init?() {
-        self.descriptor = ferry_edit_watch()
-        guard self.descriptor >= 0 else { return nil }
+    private struct State {
+        /// Opened for the first file; -1 as long as the kernel gives none.
+        var descriptor: Int32 = -1
+        var files: [Int32: Watched] = [:]
     }
 
+    /// The one of this process.
+    public static let shared = EditWatch()
+
+    private let state = Mutex(State())
+
+    init() {}
+
     deinit {
-        close(self.descriptor)
+        self.state.withLock { state in
+            if state.descriptor >= 0 { close(state.descriptor) }
+        }
     }
 
     /// Watches a file from now on, for as long as the mark lives; nil if that cannot be had.
@@ -33,45 +41,48 @@ public final class EditWatch: Sendable {
     /// Our own descriptors count as others', unless they are closed after the last mark of their file is gone: as
     /// `file` is, which the mark keeps.
     public func mark(_ file: OpenFile) -> Mark? {
-        self.files.withLock { files in
-            let number = ferry_edit_watch_add(self.descriptor, file.descriptor)
+        self.state.withLock { state in
+            if state.descriptor < 0 { state.descriptor = ferry_edit_watch() }
+            guard state.descriptor >= 0 else { return nil }
+            let number = ferry_edit_watch_add(state.descriptor, file.descriptor)
             guard number > 0 else { return nil }
-            files[number, default: Watched()].count += 1
-            return Mark(watch: self, file: file, number: number, edits: files[number]?.edits ?? 0)
+            state.files[number, default: Watched()].count += 1
+            return Mark(watch: self, file: file, number: number, edits: state.files[number]?.edits ?? 0)
         }
     }
 
     private func edits(of number: Int32) -> Int {
-        self.files.withLock { files in
-            self.readEvents(&files)
-            return files[number]?.edits ?? 0
+        self.state.withLock { state in
+            self.readEvents(&state)
+            return state.files[number]?.edits ?? 0
         }
     }
 
     private func unmark(_ number: Int32) {
-        self.files.withLock { files in
-            guard let count = files[number]?.count else { return }
+        self.state.withLock { state in
+            guard let count = state.files[number]?.count else { return }
             if count > 1 {
-                files[number]?.count = count - 1
+                state.files[number]?.count = count - 1
             } else {
-                files[number] = nil
-                ferry_edit_watch_remove(self.descriptor, number)
+                state.files[number] = nil
+                ferry_edit_watch_remove(state.descriptor, number)
             }
-            self.readEvents(&files)  // numbers are not given again: what is left of this one is passed over
+            self.readEvents(&state)  // numbers are not given again: what is left of this one is passed over
         }
     }
 
-    private func readEvents(_ files: inout [Int32: Watched]) {
+    private func readEvents(_ state: inout State) {
         withUnsafeTemporaryAllocation(of: Int32.self, capacity: 64) { marks in
             guard let first = marks.baseAddress else { return }
-            while case let count = Int(ferry_edit_watch_next(self.descriptor, first, Int32(marks.count))),
+            while case let count = Int(ferry_edit_watch_next(state.descriptor, first, Int32(marks.count))),
                 count > 0
             {
                 for number in marks[..<count] {
                     if number < 0 {
-                        for key in files.keys { files[key]?.edits += 1 }  // some were lost: of any of them
+                        // Some were lost, of any of them.
+                        for key in state.files.keys { state.files[key]?.edits += 1 }
                     } else {
-                        files[number]?.edits += 1
+                        state.files[number]?.edits += 1
                     }
                 }
             }

@@ -14,7 +14,7 @@ import Testing
 
     @Test func `what others write is seen, what they read is not`() throws {
         try withTemporaryFolder { folder in
-            let watch = try #require(EditWatch())
+            let watch = EditWatch()
             let place = try Folder(folder.path)
             let (file, other) = try (place.create("a", mode: 0o600), place.create("b", mode: 0o600))
             let (mark, otherMark) = try (#require(watch.mark(file)), #require(watch.mark(other)))
@@ -36,7 +36,7 @@ import Testing
 
     @Test func `marks of one file end one by one`() throws {
         try withTemporaryFolder { folder in
-            let watch = try #require(EditWatch())
+            let watch = EditWatch()
             let place = try Folder(folder.path)
             var first: EditWatch.Mark? = try watch.mark(place.create("a", mode: 0o600))
             let second = try #require(try watch.mark(place.open("a", onlyForReading: true)))
@@ -53,7 +53,7 @@ import Testing
 
     @Test func `a file that was closed and is opened again begins anew`() throws {
         try withTemporaryFolder { folder in
-            let watch = try #require(EditWatch())
+            let watch = EditWatch()
             let place = try Folder(folder.path)
             do {
                 let mark = try #require(try watch.mark(place.create("a", mode: 0o600)))
@@ -75,7 +75,7 @@ import Testing
         let text = String(decoding: digits.prefix(max(0, count)), as: UTF8.self)
         let limit = try #require(Int(text.filter { $0.isNumber }))
         try withTemporaryFolder { folder in
-            let watch = try #require(EditWatch())
+            let watch = EditWatch()
             let place = try Folder(folder.path)
             let files = try ["a", "b", "c"].map { try place.create($0, mode: 0o600) }
             let marks = try files.map { try #require(watch.mark($0)) }
