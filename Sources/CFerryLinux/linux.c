@@ -210,6 +210,48 @@ int ferry_spawn_program(
     return error;
 }
 
+/* After fork(2) in a program with threads only what is async-signal-safe may be called (POSIX): system calls. */
+static _Noreturn void guard_group(int fd) {
+    pid_t group = 0, word;
+    dup2(fd, 0);
+    /* No lock, socket or pipe of the service may live on in here; before Linux 5.9 each is closed by itself. */
+    if (syscall(SYS_close_range, 1U, ~0U, 0U) != 0)
+        for (int other = 1; other < 65536; other++) close(other);
+    prctl(PR_SET_NAME, (unsigned long)"ferry-guard", 0, 0, 0);
+    setsid(); /* what a terminal sends to the service is not for this one */
+    for (;;) {
+        ssize_t n = read(0, &word, sizeof word);
+        if (n == sizeof word) {
+            group = word;
+        } else if (n >= 0 || errno != EINTR) {
+            break;
+        }
+    }
+    if (group > 1) kill(-group, SIGKILL);
+    _exit(0);
+}
+
+pid_t ferry_guard(int *fd) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    /* Until it has no signal handlers of the service any more it must not run one. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = fork();
+    if (pid == 0) guard_group(ends[0]);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(ends[0]);
+    if (pid < 0) {
+        close(ends[1]);
+    } else {
+        *fd = ends[1];
+    }
+    errno = error;
+    return pid;
+}
+
 int ferry_pidfd(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
 void ferry_name_thread(const char *name) { prctl(PR_SET_NAME, (unsigned long)name, 0, 0, 0); }

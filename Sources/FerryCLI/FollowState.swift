@@ -83,7 +83,7 @@ struct FollowState {
             for document in known { self.progress(document) }
             return known.isEmpty ? [] : [.progress(known)]
         case .changed:
-            return []  // only a screen asks for it
+            return []  // who shows jobs that are queued asks for them
         case .overrun:
             return []  // who follows subscribes again, and `begin` tells what has changed
         }
@@ -178,6 +178,11 @@ struct FollowState {
             ids += members.sorted().prefix(limit - ids.count)
         }
         return (ids.compactMap { self.jobs[$0] }, total - ids.count)
+    }
+
+    /// Queued jobs whose wait may be shown: the first of them.
+    func queued(limit: Int) -> [JobID] {
+        Array((self.byState[.queued] ?? []).sorted().prefix(limit))
     }
 
     /// The running jobs.

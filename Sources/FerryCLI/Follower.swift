@@ -29,6 +29,8 @@ struct Follower {
     private var failures = 0
     private var saidLost = false
     private var nextCount: Int64 = 0
+    /// Queued jobs that are asked for when something has changed that no event tells.
+    private static let shownQueued = 16
 
     /// Prepares to follow jobs.
     ///
@@ -168,6 +170,10 @@ struct Follower {
             case .notification(let notification):
                 self.failures = 0
                 try self.tell(self.state.apply(notification))
+                // The pause of a host is in no event of the jobs that wait for it.
+                if notification == .changed, self.state.scope != .queue {
+                    for job in self.state.queued(limit: Self.shownQueued) { try self.look(job) }
+                }
             case .failure(_, let error):
                 guard error.code == .stopping else { throw error }
             case .response:

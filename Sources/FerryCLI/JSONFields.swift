@@ -50,6 +50,7 @@ enum JSONFields {
         ),
         ("deadline_at", "In show only, of a job with a deadline: when it gives up."),
         ("limit_rate_bytes_per_s", "In show only, and where there is one: the job's own limit."),
+        ("renew", "In show only, and where there is one: the program that has new links."),
     ]
 
     /// Of an event.

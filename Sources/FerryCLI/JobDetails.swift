@@ -21,6 +21,7 @@ enum JobDetails {
             ("priority", job.priority == 0 ? nil : "\(job.priority)"),
             ("after", job.after.isEmpty ? nil : job.after.map { "job \($0)" }.joined(separator: ", ")),
             ("window", job.window),
+            ("renew", job.renew),
             ("done", Self.done(job)),
             (
                 job.kind == .upload ? "offset" : "durable",

@@ -14,6 +14,7 @@ extension ManualPage {
         If one of them fails or is cancelled it fails, for the reason dependency, and so does what comes after it;
         .Cm retry
         of both lets it wait again.
+        If one of them is paused it waits on, and says so.
         .Cm get ,
         .Cm put
         and
@@ -32,6 +33,8 @@ extension ManualPage {
         What was fetched is kept;
         .Cm set Ar JOB Fl -url Ar URL
         goes on with a new one if the file there proves to be the same.
+        A host that has asked for a pause is not asked for that before the pause is over: one of up to five seconds is
+        waited for, with a longer one the command says how long it is, and changes nothing.
         .Pp
         The program of
         .Fl -renew
@@ -41,7 +44,7 @@ extension ManualPage {
         It runs with the caller's rights, in
         .Pa / ,
         for a minute at most, and is killed with its process group after that, and when the job is paused or the
-        service stops.
+        service stops or dies.
         On standard input it gets the job as
         .Cm show Fl -json
         prints it, without the secrets of its URL, and in the environment

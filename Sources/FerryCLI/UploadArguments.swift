@@ -92,7 +92,8 @@ struct UploadArguments: Sendable {
     }
 
     private static func name(_ arguments: Arguments) -> String {
-        arguments.command == .put ? "ferry put" : "ferry add --upload"
+        if arguments.command == .put { return "ferry put" }
+        return arguments.has(.upload) ? "ferry add --upload" : "ferry add"
     }
 
     /// Options that `add` takes and an upload has not.
@@ -110,6 +111,7 @@ struct UploadArguments: Sendable {
         let name = Self.name(arguments)
         var files = arguments.values(.upload)
         var operands = arguments.operands
+        for file in files { try Self.refuseOption(file) }
         if arguments.command == .put { files = Array(operands.dropLast()) }
         let data = arguments.values(.dataFile)
         let others = [
@@ -150,6 +152,20 @@ struct UploadArguments: Sendable {
         var found: [UploadFile] = []
         for file in files { found.append(try UploadFile(file, in: surroundings)) }
         return (.files(found), url)
+    }
+
+    /// Refuses an option in the place of the FILE of `--upload`, which a form does not need.
+    private static func refuseOption(_ file: String) throws(FerryError) {
+        guard file.hasPrefix("--") else { return }
+        let name = String(file.dropFirst(2).prefix { $0 != "=" })
+        guard let option = OptionTable.long(name, for: .add) else { return }
+        let isForm = [OptionID.form, .formFile, .dataFile].contains(option.id)
+        let usage = "--\(option.long)" + (option.valueName.map { " \($0)" } ?? "")
+        let help =
+            isForm
+            ? "there is no --upload with it: ferry add \(usage) URL"
+            : "./\(file.shown) is a file of that name"
+        throw .usage("--upload needs a FILE, and '--\(option.long)' is an option; \(help)")
     }
 
     private static func parts(

@@ -74,6 +74,8 @@ public struct JobDocument: Codable, Sendable, Equatable {
     public var deadlineAt: Timestamp?
     /// The job's own limit; in `show` only, and where there is one.
     public var limitRateBytesPerS: Int64?
+    /// The program that has a new link when this one has expired; in `show` only, and where there is one.
+    public var renew: String?
 
     /// Makes a document of the fields that every job has; the rest is set afterwards.
     public init(
@@ -95,7 +97,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         self.attempt = 0
     }
 
-    /// Encodes every field, null if unknown; `segments`, `answer`, `deadlineAt` and the limit only if set.
+    /// Encodes every field, null if unknown; `segments`, `answer`, `deadlineAt`, the limit and `renew` only if set.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(self.type, forKey: .type)
@@ -133,6 +135,7 @@ public struct JobDocument: Codable, Sendable, Equatable {
         try container.encodeIfPresent(self.answer, forKey: .answer)
         try container.encodeIfPresent(self.deadlineAt, forKey: .deadlineAt)
         try container.encodeIfPresent(self.limitRateBytesPerS, forKey: .limitRateBytesPerS)
+        try container.encodeIfPresent(self.renew, forKey: .renew)
     }
 }
 

@@ -35,6 +35,14 @@ public struct DiskNeed: Hashable, Sendable {
                 + " \(ByteCount(bytes: space.bytes).text) free"
         )
     }
+
+    /// What a job says that may have no more room although there is some (EDQUOT).
+    ///
+    /// - Returns: `disk quota used up on /home: 1.2 GiB needed`.
+    public func quotaMessage(_ space: FreeSpace?) -> String {
+        let place = space.map { " on \($0.place)" } ?? ""
+        return FileName.display("disk quota used up\(place): \(ByteCount(bytes: self.bytes).text) needed")
+    }
 }
 
 /// What is free on a file system.

@@ -134,9 +134,8 @@ public enum ResumePlan {
         if first > offset { return .askAgain(.unusableRange) }
         if last < offset { return .askAgain(.tooShort) }
         let range = ByteRange(start: first, end: last + 1)
-        if case .length(let length) = bodyLength, length != range.count {
-            return .bad("the server sent Content-Length \(length) for a range of \(range.count) bytes")
-        }
+        // A part of which nobody knows what it holds; the whole may come as it should.
+        if case .length(let length) = bodyLength, length != range.count { return .askAgain(.unusableRange) }
         return .append(
             self.merge(stored, answer, proved: comparison == .same),
             range: range,

@@ -73,6 +73,7 @@ extension JobDocument {
             AnswerDocument(status: $0.status, headers: $0.headers, body: $0.body, isCut: $0.isCut)
         }
         self.limitRateBytesPerS = snapshot.limitRate
+        self.renew = snapshot.renew
         self.segments = snapshot.segments.map {
             SegmentDocument(startBytes: $0.start, endBytes: $0.end, durableBytes: $0.durable)
         }

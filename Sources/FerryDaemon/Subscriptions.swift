@@ -104,7 +104,13 @@ final class Subscriptions: Sendable {
     /// Sends progress while anyone wants it; a service without watchers is never woken.
     private func tick(_ engine: Engine) -> Task<Void, Never> {
         Task { [weak self] in
+            var pauses = await engine.pausesVersion
             while !Task.isCancelled {
+                let version = await engine.pausesVersion
+                if version != pauses {
+                    pauses = version
+                    self?.pausesChanged()
+                }
                 let progress = await engine.progress().map { ProgressDocument($0) }
                 self?.send(progress)
                 do {
@@ -130,6 +136,16 @@ final class Subscriptions: Sendable {
             return (state.server, outgoing)
         }
         for (client, news) in outgoing { server?.notify(client, .progress(news)) }
+    }
+
+    /// Lets those who see queued jobs ask again what these wait for: the pause of a host is in no event of theirs.
+    private func pausesChanged() {
+        self.state.withLock { state in
+            for (client, subscription) in state.subscriptions
+            where subscription.hints || subscription.jobs != nil {
+                state.subscriptions[client]?.isStale = true
+            }
+        }
     }
 
     /// Says that something has changed to those who are to ask for it; a second time only after they did.

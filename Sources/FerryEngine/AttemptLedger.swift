@@ -81,13 +81,7 @@ struct AttemptLedger: Sendable {
             let (decision, state) = RetryPlan.decide(
                 failure.cause,
                 policy: request.map { configuration.retryPolicy(for: $0) } ?? configuration.retry,
-                state: RetryState(
-                    attempts: job.attempts,
-                    transientTries: job.transientTries,
-                    doubtfulTries: job.doubtfulTries,
-                    progressAt: job.progressAt ?? job.createdAt,
-                    forgivenAttempts: job.forgivenAttempts
-                ),
+                state: job.retryState,
                 now: now,
                 random: { Double.random(in: 0..<1) }
             )
@@ -201,6 +195,17 @@ struct AttemptLedger: Sendable {
 }
 
 extension JobRecord {
+    /// The counts that ``RetryPlan`` goes by.
+    var retryState: RetryState {
+        RetryState(
+            attempts: self.attempts,
+            transientTries: self.transientTries,
+            doubtfulTries: self.doubtfulTries,
+            progressAt: self.progressAt ?? self.createdAt,
+            forgivenAttempts: self.forgivenAttempts
+        )
+    }
+
     /// Takes over the counts that ``RetryPlan`` has moved on.
     mutating func keep(_ state: RetryState) {
         self.transientTries = state.transientTries

@@ -17,10 +17,11 @@ extension DownloadTransfer {
 
     /// Where a body's bytes go.
     struct BodyPlan: Sendable {
-        /// Bytes at the beginning of the body that are there already.
-        var skip: Int64 = 0
-        /// Bytes after those that are there already, and that what comes must equal.
-        var overlap: Int64 = 0
+        /// How much of what came again is compared at most, in bytes.
+        static let comparedBytes: Int64 = 1_024 * 1_024
+        /// Bytes at the beginning of the body that are there already. They have to be the same: a part that begins
+        /// earlier than asked proves more than its tag does.
+        var known: Int64 = 0
         /// One past the body's last byte in the file; nil if only its end will tell.
         var expected: Int64?
     }
@@ -48,14 +49,15 @@ extension DownloadTransfer {
         var partial = known
         let (ticks, tick) = AsyncStream.makeStream(of: Checkpoint.self, bufferingPolicy: .bufferingNewest(1))
         let offset = partial.durable
+        let compared = min(plan.known, BodyPlan.comparedBytes)
         let hasher: Hasher?
         let sink: DownloadSink
         do {
             hasher = try self.hasher(for: partial)
             sink = DownloadSink(
                 writer: try await self.writer(for: partial, hasher, exchange),
-                skip: plan.skip,
-                overlap: try await self.lastBytes(plan.overlap, of: partial),
+                skip: plan.known - compared,
+                overlap: try await self.lastBytes(compared, of: partial),
                 limit: plan.expected,
                 sizeLimit: self.request.sizeLimitBytes,
                 running: self.running,

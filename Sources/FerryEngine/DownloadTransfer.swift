@@ -206,7 +206,7 @@ struct DownloadTransfer: Sendable {
         held = try await self.receive(
             answer,
             into: held,
-            BodyPlan(skip: skip, overlap: plan.overlap, expected: max(range.end, before))
+            BodyPlan(known: skip + plan.overlap, expected: max(range.end, before))
         ).partial
         let total = held.remote.totalBytes ?? self.running.total
         if total == held.durable {

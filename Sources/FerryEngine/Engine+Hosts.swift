@@ -9,6 +9,8 @@ extension Engine {
         public let until: Timestamp?
         /// A sentence.
         public let message: String
+        /// Whether it has asked for that, rather than failed.
+        public var isAsked = false
     }
 
     /// Takes up the pauses of hosts that the database holds.
@@ -103,6 +105,9 @@ extension Engine {
         self.publishPauses(of: self.services.pauses.hosts)
     }
 
+    /// A number that is another one when the pause of any host has changed, of which no event tells.
+    public var pausesVersion: UInt64 { self.services.pauses.version }
+
     /// Why a queued job waits, if it is for its host.
     func hostPause(of job: JobRecord, at now: Timestamp) -> HostPause? {
         guard job.state == .queued else { return nil }
@@ -122,7 +127,7 @@ extension Engine {
         case .unreachable: why = "\(host) does not answer"
         }
         let text = until == nil ? "\(why); another job tries first" : why
-        return HostPause(until: until, message: FileName.display(text))
+        return HostPause(until: until, message: FileName.display(text), isAsked: budget.trouble == .asked)
     }
 
     /// Lets the next job of a host go at once if this one gave up for good: where many have waited for a host in

@@ -20,6 +20,8 @@ extension Engine {
         public var deadline: Timestamp?
         /// The job's own limit in bytes a second; only where one job is asked for.
         public var limitRate: Int64?
+        /// The program that has new links; only where one job is asked for.
+        public var renew: String?
     }
 
     /// Where a running job stands.
@@ -102,6 +104,7 @@ extension Engine {
             snapshot.answer = KeptAnswer(json: answer)
             snapshot.deadline = request?.deadlineAt
             snapshot.limitRate = request?.limitRateBytes
+            snapshot.renew = request?.renew
             return snapshot
         }
     }

@@ -128,13 +128,7 @@ extension Engine {
         let (decision, state) = RetryPlan.decide(
             failure.cause,
             policy: self.services.configuration.retryPolicy(for: request),
-            state: RetryState(
-                attempts: job.attempts,
-                transientTries: job.transientTries,
-                doubtfulTries: job.doubtfulTries,
-                progressAt: job.progressAt ?? job.createdAt,
-                forgivenAttempts: job.forgivenAttempts
-            ),
+            state: job.retryState,
             now: now,
             random: { Double.random(in: 0..<1) }
         )

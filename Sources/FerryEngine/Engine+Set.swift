@@ -55,7 +55,8 @@ extension Engine {
                         services: self.services,
                         job: job,
                         request: new,
-                        isSameOrigin: Self.hasSameOrigin(old.url, new.url)
+                        isSameOrigin: Self.hasSameOrigin(old.url, new.url),
+                        isForPerson: true
                     ).run()
                 }
                 if new.output != old.output {

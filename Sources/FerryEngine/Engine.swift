@@ -1,4 +1,4 @@
-public import FerryCore
+import FerryCore
 public import FerryFiles
 public import FerryHTTP
 public import FerryStore
@@ -64,7 +64,7 @@ public actor Engine {
     var running: [JobID: RunningJob] = [:]
     var attachments: [ClientKey: Attachment] = [:]
     /// Jobs that commands are steering right now, and how many of them; not to be claimed meanwhile.
-    private(set) var held: [JobID: Int] = [:]
+    var held: [JobID: Int] = [:]
     var isStopping = false
     /// The wait for a clean-up that failed begins with twice this.
     static let firstTidyWait = Duration.seconds(15)
@@ -79,8 +79,9 @@ public actor Engine {
     var waits = Waits()
     private var isScheduling = false
     private var scheduleAgain = false
-    private var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
-    private var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Who waits for the ends of running jobs, and of all of them; see `Engine+Ends.swift`.
+    var endWaiters: [JobID: [CheckedContinuation<Void, Never>]] = [:]
+    var idleWaiters: [CheckedContinuation<Void, Never>] = []
     private var waker: Task<Void, Never>?
     /// Looks at the calendar of limits each minute, where there is one.
     var calendarTimer: Task<Void, Never>?
@@ -241,42 +242,6 @@ public actor Engine {
     }
 
     private static let trimBatch = 256
-
-    // MARK: Clients
-
-    /// Says that a client stands for jobs: they run as long as it, or another that does, stays.
-    public func attach(_ client: ClientKey, jobs: [JobID]) async {
-        self.attachments[client, default: Attachment()].jobs.formUnion(jobs)
-        let wanted = await self.withDependencies(jobs)
-        self.attachments[client]?.jobs.formUnion(wanted)  // it may have gone meanwhile
-        if self.view == .wanted { self.view = .none }
-        await self.schedule()
-        await self.renewLinks()
-    }
-
-    /// Says that a client stands for the whole queue.
-    public func attachAll(_ client: ClientKey) async {
-        self.attachments[client, default: Attachment()].all = true
-        await self.schedule()
-        await self.renewLinks()
-    }
-
-    /// Says that a client has gone; jobs that nobody else stands for stop and stay queued.
-    public func detach(_ client: ClientKey) async {
-        self.attachments[client] = nil
-        if self.view == .wanted { self.view = .none }
-        guard self.mode == .attached else { return }
-        for (id, job) in self.running where !self.isWanted(id) { job.requestStop(.interrupted) }
-        for (id, renewal) in self.renewals where !self.isWanted(id) { renewal.cancel() }
-    }
-
-    /// Whether anything runs the job, now or when its turn comes.
-    public func isWanted(_ id: JobID) -> Bool {
-        self.mode == .all || self.attachments.values.contains { $0.all || $0.jobs.contains(id) }
-    }
-
-    /// Whether the whole queue is run.
-    public var runsAll: Bool { self.mode == .all || self.attachments.values.contains { $0.all } }
 
     // MARK: Running
 
@@ -452,97 +417,6 @@ public actor Engine {
             }
             await self.finish(running, end)
         }
-    }
-
-    /// Carries one attempt out, as the job's kind wants it.
-    private static func carryOut(
-        _ job: JobRecord,
-        _ request: JobRequest,
-        _ running: RunningJob,
-        _ services: TransferServices
-    ) async -> AttemptEnd {
-        switch job.kind {
-        case .download:
-            return await DownloadTransfer(services: services, running: running, job: job, request: request)
-                .run()
-        case .upload:
-            guard let order = request.upload else {
-                let error = FerryError(.database, "the job's upload is missing", exitStatus: .database)
-                return .storeFailed(error)
-            }
-            return await UploadTransfer(
-                services: services,
-                running: running,
-                job: job,
-                request: request,
-                order: order
-            ).run()
-        }
-    }
-
-    /// Commits how an attempt ended, tells observers, and gives the place to the next job.
-    ///
-    /// If the database refuses, the end is kept and committed when it works again: a finished file is not
-    /// forgotten because the disk was full for a while.
-    private func finish(_ running: RunningJob, _ end: AttemptEnd) async {
-        await self.followClock()
-        let end = await MachineExamination(services: self.services).examine(end, of: running)
-        let budget = self.judge(end, of: running)
-        var changes: [JobChange]?
-        while changes == nil {
-            do {
-                changes = try await AttemptLedger(services: self.services, budget: budget)
-                    .commit(end, of: running)
-            } catch {
-                guard !self.isStopping else { break }
-                try? await self.services.time.sleep(.seconds(1))  // only a cancelled task cuts it short
-            }
-        }
-        self.services.crash.reach(.completed)
-        if let changes {
-            self.tell(changes)
-            self.passOn(changes, of: running)
-            self.noticeWaits(changes)
-        }
-        self.leave(running.id)
-        if changes?.contains(where: { $0.job?.kind == .upload && $0.job?.state.isFinal == true }) == true {
-            Task { await self.tidy() }
-        }
-        if changes?.contains(where: { $0.job?.waitReason == .auth }) == true { await self.renewLinks() }
-        await self.schedule()
-    }
-
-    /// Gives a job's place back, and tells those who wait for its end.
-    private func leave(_ id: JobID) {
-        if let job = self.running.removeValue(forKey: id) {
-            self.queue.end(id, host: job.host, .nothing, at: self.services.time.now())
-        }
-        self.services.loop.limiter.set(nil, of: id)
-        for waiter in self.endWaiters.removeValue(forKey: id) ?? [] { waiter.resume() }
-        guard self.running.isEmpty else { return }
-        for waiter in self.idleWaiters { waiter.resume() }
-        self.idleWaiters.removeAll()
-    }
-
-    /// Stops the transfers of those jobs that run, and waits until their ends are committed.
-    func stopTransfers(of ids: [JobID], for event: JobEvent) async {
-        for id in ids {
-            self.running[id]?.requestStop(event)
-            self.renewals[id]?.cancel()
-        }
-        for id in ids where self.running[id] != nil {
-            await withCheckedContinuation { self.endWaiters[id, default: []].append($0) }
-        }
-    }
-
-    /// Keeps jobs from being claimed until ``release(_:)``, which has to follow.
-    func hold(_ ids: [JobID]) {
-        for id in ids { self.held[id, default: 0] += 1 }
-    }
-
-    /// Takes a ``hold(_:)`` back.
-    func release(_ ids: [JobID]) {
-        for id in ids { self.held[id] = self.held[id].flatMap { $0 > 1 ? $0 - 1 : nil } }
     }
 
     // MARK: Waking

@@ -84,9 +84,12 @@ enum JobLedger {
                 if job.kind == .upload { try UploadCleanup.removeSpool(of: id, in: transaction, at: now) }
                 try transaction.eraseSecrets(id)
             }
-            let others =
+            var others =
                 settles && job.state.isEnded
                 ? try JobSchedule.settle(after: job, in: transaction, at: now) : []
+            if (job.state == .paused) != (before.state == .paused) {
+                others += try JobSchedule.renewMessages(after: id, in: transaction, at: now)
+            }
             let entry = try transaction.append(
                 event: self.word(job.state, event),
                 job: id,

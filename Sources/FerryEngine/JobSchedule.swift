@@ -22,14 +22,24 @@ enum JobSchedule {
         }
         if let time = job.notBefore, time > now { return .wait(until: time, message: nil) }
         if !others.isEmpty {
-            let numbers = others.map(\.id.description)
-            let message = "after job\(numbers.count == 1 ? "" : "s") \(numbers.joined(separator: ", "))"
-            return .wait(until: nil, message: message)
+            return .wait(until: nil, message: self.message(after: others))
         }
         if let window = job.window, job.windowFrom.map({ $0 <= now }) ?? true, !window.isOpen(at: now) {
             return .wait(until: window.opening(after: now), message: "outside its window \(window.hours)")
         }
         return nil
+    }
+
+    /// Says which jobs one waits for, and which of them go on only when a person resumes them.
+    static func message(after others: [Dependency]) -> String {
+        func list(_ jobs: [Dependency]) -> String { jobs.map(\.id.description).joined(separator: ", ") }
+        let paused = others.filter { $0.state == .paused }
+        let text = "after job\(others.count == 1 ? "" : "s") \(list(others))"
+        if paused.isEmpty { return text }
+        if paused.count == others.count {
+            return others.count == 1 ? "\(text), which is paused" : "\(text), which are paused"
+        }
+        return "\(text), of which \(list(paused)) \(paused.count == 1 ? "is" : "are") paused"
     }
 
     private static func never(_ id: JobID, after other: Dependency) -> Hold {
@@ -90,6 +100,31 @@ enum JobSchedule {
                 row.advice = advice
             }.change
         }
+    }
+
+    /// Lets those that wait for a job say that it is paused, or is not any more.
+    static func renewMessages(after other: JobID, in transaction: Transaction, at now: Timestamp) throws
+        -> [JobChange]
+    {
+        var changes: [JobChange] = []
+        for id in try transaction.dependents(of: other) {
+            guard var job = try transaction.job(id), job.state == .waiting, job.waitReason == .schedule,
+                case .wait(until: nil, let message?)? = try self.hold(job, in: transaction, at: now),
+                message != job.message
+            else { continue }
+            job.message = message
+            try transaction.save(job)
+            let event = try transaction.append(
+                event: JobState.waiting.rawValue,
+                job: id,
+                state: .waiting,
+                reason: WaitReason.schedule.rawValue,
+                message: message,
+                at: now
+            )
+            changes.append(JobChange(event: event, job: job, remote: nil))
+        }
+        return changes
     }
 
     /// Notes which jobs come before this one, in its row and where they are looked up.

@@ -39,13 +39,14 @@ struct MachineExamination: Sendable {
             services.waits.forget(running.id)
             return failure
         }
-        let room = code == ENOSPC ? try? await DiskRoom.of(running.id, services) : nil
-        if let room, !room.need.fits(room.space) {
+        let room = try? await DiskRoom.of(running.id, services)
+        if code == ENOSPC, let room, !room.need.fits(room.space) {
             services.waits.forget(running.id)
             examined.message = room.need.message(room.space)
             examined.wait = .room
         } else {
             // The kernel says that there is no room, and nothing else does: a quota, or others use it up.
+            if code == EDQUOT, let room { examined.message = room.need.quotaMessage(room.space) }
             examined.wait = .after(services.waits.refused(running.id, durable: running.durable))
         }
         return examined

@@ -6,7 +6,8 @@ import Glibc
 /// One run of a user's program: no arguments, no shell, its input in memory, its output kept, its time limited.
 ///
 /// The program starts in `/` with an empty signal mask and no descriptors but the first three, in a session of
-/// its own. At the limit, and when the task that waits for it is cancelled, it is killed with all of its group.
+/// its own. At the limit, and when the task that waits for it is cancelled, it is killed with all of its group; so it
+/// is when this process ends, be it by SIGKILL.
 struct ProgramRun: Sendable {
     /// How a program ended.
     enum End: Sendable, Equatable {
@@ -55,7 +56,10 @@ struct ProgramRun: Sendable {
     private func work(until stop: StopBell) -> End {
         do {
             let (output, errors) = (try ProgramOutput(), try ProgramOutput())
+            let warden = GroupGuard()
             let process = try self.spawn(output.writer, errors.writer)
+            warden.watch(process)
+            defer { warden.dismiss() }
             output.closeWriter()
             errors.closeWriter()
             return self.watch(process, output, errors, stop)

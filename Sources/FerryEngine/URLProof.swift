@@ -36,11 +36,16 @@ struct URLProof: Sendable {
     let request: JobRequest
     /// Whether the new URL has the old one's scheme, host and port.
     let isSameOrigin: Bool
+    /// Whether a person has given the URL, and waits.
+    var isForPerson = false
 
     /// Asks, and compares.
     ///
     /// - Throws: ``TransferFailure`` or ``FerryError`` with what speaks against the new URL.
     func run() async throws -> Proof {
+        if let host = Engine.host(of: self.request.url) {
+            try await self.services.awaitPause(of: host, isForPerson: self.isForPerson)
+        }
         // Its counters and its stop are nobody's: the job itself may be running meanwhile.
         let running = RunningJob(id: self.job.id, host: self.job.host, attempt: self.job.attempts)
         let transfer = DownloadTransfer(

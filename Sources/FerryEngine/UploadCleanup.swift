@@ -109,6 +109,11 @@ enum UploadCleanup {
         var policy = services.configuration.transport
         policy.jobAllowsHTTP = termination.allowHTTP
         guard policy.refusal(of: parsed.address.origin) == nil else { return true }
+        // A host that asked to be left alone is asked another time, also by those who only tidy up.
+        let host = parsed.address.origin.hostAndPort
+        guard services.pauses.rest(of: host, at: services.time.now()) == nil else {
+            return services.time.now() - cleanup.createdAt >= self.patience
+        }
         var request = HTTPRequest(
             url: termination.url,
             method: "DELETE",

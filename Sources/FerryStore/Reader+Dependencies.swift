@@ -6,6 +6,12 @@ public struct Dependency: Sendable, Equatable {
     public let id: JobID
     /// Its state; nil if it has been removed.
     public let state: JobState?
+
+    /// Names one.
+    public init(id: JobID, state: JobState?) {
+        self.id = id
+        self.state = state
+    }
 }
 
 extension Reader {

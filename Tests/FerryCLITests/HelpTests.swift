@@ -42,6 +42,7 @@ import Testing
         job.answer = AnswerDocument(status: 200, headers: [], body: "", isCut: false)
         job.deadlineAt = job.createdAt
         job.limitRateBytesPerS = 1
+        job.renew = "/p"
         let ofAnswer = ["body", "headers", "is_cut", "status"]
         #expect(
             try Self.names(of: job).filter { !ofAnswer.contains($0) } == JSONFields.job.map(\.name).sorted()

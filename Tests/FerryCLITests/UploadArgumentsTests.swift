@@ -406,6 +406,21 @@ import Testing
             "--response names one file, but there are 2 uploads"
         ),
         (["add", "--upload", "a"], "ferry add --upload needs one URL"),
+        (["add", "--form", "a=1"], "ferry add needs one URL"),
+        (
+            ["add", "--upload", "--form-file", "f=a", "https://h/x"],
+            "--upload needs a FILE, and '--form-file' is an option; "
+                + "there is no --upload with it: ferry add --form-file NAME=PATH URL"
+        ),
+        (
+            ["add", "--upload", "--data-file", "a", "https://h/x"],
+            "--upload needs a FILE, and '--data-file' is an option; "
+                + "there is no --upload with it: ferry add --data-file FILE URL"
+        ),
+        (
+            ["add", "--upload", "--group", "g", "https://h/x"],
+            "--upload needs a FILE, and '--group' is an option; ./--group is a file of that name"
+        ),
         (["add", "--upload", "a", "https://h/x", "https://h/y"], "ferry add --upload needs one URL"),
         (
             ["add", "--upload", "a", "-o", "f", "https://h/x"],

@@ -41,6 +41,51 @@ import Testing
         }
     }
 
+    @Test func `what comes after a paused job says so, and that it is not paused any more`() async throws {
+        let gate = Gate()
+        let server = try self.server(gate)
+        try await withEngine { scope in
+            let first = try await scope.add(server.url("slow"))
+            let other = try await scope.add(server.url("slow2"))
+            let after = try await scope.add(server.url("b")) { $0.after = [first] }
+            let both = try await scope.add(server.url("c")) { $0.after = [first, other] }
+            #expect(try await scope.steer(.pause, first).state == .paused)
+            #expect(try await scope.job(after).message == "after job 1, which is paused")
+            #expect(try await scope.job(both).message == "after jobs 1, 2, of which 1 is paused")
+            let told = try await scope.events(of: after, "waiting")
+            #expect(told.last?.message == "after job 1, which is paused")
+            #expect(told.last?.reason == "schedule")
+            // So does one that is new.
+            let new = try await scope.add(server.url("d")) { $0.after = [first] }
+            #expect(try await scope.job(new).message == "after job 1, which is paused")
+            try await scope.restart()
+            #expect(try await scope.job(after).message == "after job 1, which is paused")
+            #expect(try await scope.steer(.resume, first).error == nil)
+            #expect(try await scope.job(after).message == "after job 1")
+            #expect(try await scope.job(both).message == "after jobs 1, 2")
+            gate.open()
+            for id in [after, both, new] {
+                #expect(try await scope.next(id, .completed).state == .completed)
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ([.queued], "after job 1"), ([.paused], "after job 1, which is paused"),
+            ([.running, .waiting], "after jobs 1, 2"),
+            ([.paused, .paused], "after jobs 1, 2, which are paused"),
+            ([.paused, .queued, .queued], "after jobs 1, 2, 3, of which 1 is paused"),
+            ([.queued, .paused, .paused], "after jobs 1, 2, 3, of which 2, 3 are paused"),
+        ] as [([JobState], String)]
+    )
+    func `what a job waits for in words`(states: [JobState], message: String) {
+        let others = states.enumerated().map {
+            Dependency(id: JobID(rawValue: Int64($0.offset + 1)), state: $0.element)
+        }
+        #expect(JobSchedule.message(after: others) == message)
+    }
+
     @Test func `what comes after a job that fails fails too, and can be tried again with it`() async throws {
         let server = try self.server()
         try await withEngine(mode: .attached) { scope in

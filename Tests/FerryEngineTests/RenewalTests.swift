@@ -105,6 +105,10 @@ import Testing
         Bad(body: "printf '\\033[2J'", says: "printed characters that no URL has"),
         Bad(body: "while :; do echo $base/new; done", says: "printed too much"),
         Bad(body: "echo slow >&2; sleep 1000", says: "gave no answer within 3s: slow"),
+        Bad(body: "trap '' TERM HUP INT; echo busy >&2; sleep 1000", says: "gave no answer within 3s: busy"),
+        Bad(body: "echo $base/new; exec >&- 2>&-; sleep 1000", says: "gave no answer within 3s"),
+        Bad(body: "yes | head -c 1000000000", says: "printed too much"),
+        Bad(body: "yes >&2 | sleep 1000", says: "gave no answer within 3s: y"),
     ])
     func `anything else ends the job with what was said`(bad: Bad) async throws {
         let server = try self.server()
@@ -123,6 +127,21 @@ import Testing
             #expect(try await scope.next(id, .completed).state == .completed)
             #expect(server.requests(for: "/new").last?.rangeStart == 300_000)
             #expect(try Self.object.matches(scope.folder.file("data/old")) == nil)
+        }
+    }
+
+    @Test func `a program that leaves others behind has answered when it has ended`() async throws {
+        let server = try self.server()
+        try await withEngine(renewal: Self.renewal()) { scope in
+            // It holds the output open for longer than a program may take.
+            let program = try self.program(
+                scope,
+                "sleep 90 & echo $! > \"$0.pid\"; echo '\(server.url("new"))'"
+            )
+            let id = try await scope.add(server.url("old")) { $0.renew = program }
+            #expect(try await scope.end(of: id).state == .completed)
+            let child = try #require(pid_t(scope.folder.text("renew.pid").dropLast()))
+            #expect(kill(child, SIGKILL) == 0)
         }
     }
 

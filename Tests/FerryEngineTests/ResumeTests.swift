@@ -168,6 +168,12 @@ import Testing
         return cases + [
             Case(name: "other tag", later: [.otherTag("\"other\"")], ranges: [nil, Self.cut, nil]),
             Case(name: "weak tag on the part", later: [.weakTag], ranges: [nil, Self.cut]),
+            Case(
+                name: "other bytes under the same tag, early start",
+                later: [.ifRangeIgnored, .otherTag(Self.object.etag), .earlyStart(by: 1_000)],
+                changed: Self.object.changed(size: Self.size),
+                ranges: [nil, Self.cut, nil]
+            ),
             Case(name: "new tag each time", always: [.newTagEachRequest], ranges: [nil, Self.cut]),
             Case(
                 name: "new tag each time, If-Range ignored",

@@ -1,23 +1,22 @@
 /// All parsers; each has its seeds in the folder of the same name.
-let targets: [Target] = [
-    Target(name: "byte-count", run: byteCount),
-    Target(name: "checksum-list", run: checksumList),
-    Target(name: "content-disposition", run: contentDisposition),
-    Target(name: "content-range", run: contentRange),
-    Target(name: "digest-fields", run: digestFields),
-    Target(name: "duration", run: duration),
-    Target(name: "file-name", run: fileName),
-    Target(name: "head-parser", run: headParser),
-    Target(name: "http-date", run: httpDate),
-    Target(name: "media-types", run: mediaTypes),
-    Target(name: "message-length", run: messageLength),
-    Target(name: "resume-data", run: resumeData),
-    Target(name: "multipart-body", run: multipartBody),
-    Target(name: "resume-plan", run: resumePlan),
-    Target(name: "retry-after", run: retryAfter),
-    Target(name: "timestamp", run: timestamp),
-    Target(name: "url-redaction", run: urlRedaction),
-]
+let targets: [Target] =
+    fieldTargets + uploadTargets + [
+        Target(name: "byte-count", run: byteCount),
+        Target(name: "content-disposition", run: contentDisposition),
+        Target(name: "content-range", run: contentRange),
+        Target(name: "duration", run: duration),
+        Target(name: "file-name", run: fileName),
+        Target(name: "head-parser", run: headParser),
+        Target(name: "http-date", run: httpDate),
+        Target(name: "media-types", run: mediaTypes),
+        Target(name: "message-length", run: messageLength),
+        Target(name: "resume-data", run: resumeData),
+        Target(name: "multipart-body", run: multipartBody),
+        Target(name: "resume-plan", run: resumePlan),
+        Target(name: "retry-after", run: retryAfter),
+        Target(name: "timestamp", run: timestamp),
+        Target(name: "url-redaction", run: urlRedaction),
+    ]
 
 private let now = Timestamp(year: 2026, month: 11, day: 30, hour: 12)
 
@@ -217,7 +216,7 @@ func head(_ lines: ArraySlice<[UInt8]>) -> ResponseHead {
 }
 
 /// What is shown to users: short, and nothing that steers a terminal.
-private func checkSentence(_ text: String) {
+func checkSentence(_ text: String) {
     check(!text.isEmpty && text.utf8.count <= 200, "a message of \(text.utf8.count) bytes")
     check(FileName.display(text) == text, "the message \(text)")
 }

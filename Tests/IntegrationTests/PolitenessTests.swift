@@ -100,6 +100,31 @@ import Testing
         }
     }
 
+    @Test func `a command tells of a pause that begins when its job is queued already`() async throws {
+        try await withDesk { desk in
+            let gate = Gate()
+            let server = try ScriptedServer { request, number in
+                guard request.path == "/first" else { return .object(Self.object, for: request) }
+                let refusal = Reply(503, headers: ["Retry-After: 3"])
+                return number == 0 ? refusal.with(.hold(gate)) : .object(Self.object, for: request)
+            }
+            try await desk.success("limit", "--host", "localhost", "--running", "1")
+            let target = try desk.target()
+            try await desk.success("add", "-d", target, server.url("first"))
+            let run = try desk.start("run")
+            _ = try await desk.job(1) { _ in server.requests.count == 1 }
+            let get = try desk.start("get", "-d", target, server.url("second"))
+            _ = try await desk.job(2) { $0["state"].text == "queued" }
+            gate.open()
+            _ = try await get.waitForLine(in: .stderr) {
+                $0.contains("queued, again in ") && $0.contains("asked for a pause")
+            }
+            #expect(try await get.waitForExit().status == 0)
+            run.kill(SIGINT)
+            _ = try await run.waitForExit()
+        }
+    }
+
     @Test(arguments: ["soon", "-1s", "1y", ""])
     func `a deadline that is none is refused`(text: String) async throws {
         try await withDesk { desk in

@@ -176,6 +176,50 @@ import Testing
         }
     }
 
+    @Test func `a program dies with a service that is killed, and all that it has started`() async throws {
+        try await withDesk { desk in
+            let server = try Self.server()
+            let hang = try desk.folder.write("hang", "")
+            let program = try Self.program(
+                desk,
+                """
+                if test -e '\(hang)'; then
+                    trap '' TERM HUP INT
+                    rm '\(hang)'; sleep 1000 & echo $$ $! > "$0.new"; mv "$0.new" "$0.pids"; wait
+                fi
+                echo '\(server.url("new"))'
+                """
+            )
+            let daemon = try desk.start("daemon")
+            _ = try await daemon.waitForLine(in: .stderr) { $0.contains("event=ready") }
+            try await desk.success("add", "-o", "file", "--renew", "./renew", server.url("old"))
+            _ = try await desk.job { $0["reason"].text == "auth" }
+            #expect(try await desk.success("show", "1").contains("renew:      \(program)\n"))
+            #expect(try await desk.job()["renew"].text == program)
+            while !desk.folder.exists("renew.pids") { await Task.yield() }
+            let pids = try desk.folder.text("renew.pids").split(whereSeparator: \.isWhitespace)
+                .compactMap { pid_t($0) }
+            #expect(pids.count == 2 && pids.allSatisfy { kill($0, 0) == 0 })
+            try desk.service.kill(SIGKILL)
+            _ = try await daemon.waitForExit()
+            for pid in pids {
+                // Whoever takes over what has lost its parent reaps it sooner or later.
+                while kill(pid, 0) == 0, try Self.state(of: pid) != "Z" { await Task.yield() }
+            }
+            // The next service asks it again.
+            let wait = try await desk.ferry("wait", "1")
+            #expect(wait.status == 0, "\(wait.stderr)")
+            #expect(try Self.object.matches(desk.folder.file("file")) == nil)
+        }
+    }
+
+    /// The state of a process in proc(5), nil if there is none.
+    private static func state(of process: pid_t) throws -> String? {
+        guard let stat = try? readFile("/proc/\(process)/stat") else { return nil }
+        let text = String(decoding: stat, as: UTF8.self)
+        return text.split(separator: ")").last?.split(separator: " ").first.map(String.init)
+    }
+
     @Test func `another object is refused, by set and by a program`() async throws {
         try await withDesk { desk in
             let server = try Self.server()

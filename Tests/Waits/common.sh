@@ -29,8 +29,8 @@ ferry() {
     "$programs/ferry" "$command" --state-dir "$lab/state" "$@"
 }
 add() { ferry add --allow-http "$@" 2>>"$lab/run.log" || die "cannot add: $*"; }
-field() { # JOB FIELD
-    ferry show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+field() { # JOB FIELD — a word or number of its JSON
+    ferry show "$1" --json | sed -E "s/.*[{,]\"$2\" *: *(\"([^\"]*)\"|([^,}]*)).*/\2\3/"
 }
 shows() { # JOB TEXT... — all of them in what a person sees
     local text part

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """A server for the labs: files made of their offsets, and what can go wrong on the way to them.
 
-  server.py ADDRESS PORT FOLDER      HTTP; FOLDER/log gets a line a request, FOLDER/portal makes it a login page
+  server.py ADDRESS PORT FOLDER      HTTP; FOLDER/log gets a line a request, FOLDER/ports the client's port for each;
+                                     FOLDER/portal makes it a login page
   server.py dns ADDRESS ANSWER       a name server that answers every question with one address
 
   /SIZE/NAME    a file of SIZE MiB with a strong tag; ranges are honoured
     ?rate=N       N KiB a second
     ?chunked      the whole is sent without its length
     ?reset=N      the first answer ends with RST after N KiB
+    ?silent=N     the first answer says nothing more after N KiB
+    ?pause=N      the first answer is 503 with a Retry-After of N seconds
 """
 import hashlib, os, socket, struct, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +37,9 @@ class Handler(BaseHTTPRequestHandler):
         start = self.headers.get("Range", "bytes=0-")[6:].split("-")[0]
         start = int(start)
         self.note("%s %d" % (url.path, start))
+        first = self.is_first(url.path)
+        if "pause" in query and first:
+            return self.whole(503, [("Retry-After", query["pause"][0])], b"")
         if start >= size:
             return self.whole(416, [("Content-Range", "bytes */%d" % size)], b"")
         fields = [("ETag", '"%s"' % url.path), ("Accept-Ranges", "bytes"), ("Content-Type", "application/x-test")]
@@ -46,7 +52,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         rate = int(query["rate"][0]) << 10 if "rate" in query else None
-        reset = int(query["reset"][0]) << 10 if "reset" in query and self.is_first(url.path) else None
+        reset = int(query["reset"][0]) << 10 if "reset" in query and first else None
+        silent = int(query["silent"][0]) << 10 if "silent" in query and first else None
         sent, begun, offset = 0, time.monotonic(), start
         step = min(BLOCK, max(1024, rate // 20)) if rate else BLOCK
         while offset < size:
@@ -58,6 +65,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.connection.close()
                 raise ConnectionResetError
+            if silent is not None and sent >= silent:
+                time.sleep(600)
             if rate:
                 time.sleep(max(0, begun + sent / rate - time.monotonic()))
         if chunked:
@@ -85,6 +94,8 @@ class Handler(BaseHTTPRequestHandler):
     def note(self, line):
         with lock, open(folder + "/log", "a") as log:
             log.write(line + "\n")
+            with open(folder + "/ports", "a") as ports:
+                ports.write("%s %d\n" % (line.split()[0], self.client_address[1]))
 
     def log_message(self, *_):
         pass

@@ -127,6 +127,13 @@ int ferry_spawn_program(
     const char *path, char *_Nullable const *_Nonnull argv, char *_Nullable const *_Nonnull envp, const void *input,
     size_t length, int output, int errors, pid_t *pid);
 
+/*
+ * Starts a process that outlives this one for a moment: when this one has ended, however it did, it kills the process
+ * group whose number was last written into `fd`, a pid_t; 0 is none. It ends when `fd` is closed, and has to be waited
+ * for. Returns its number, or -1 with errno.
+ */
+pid_t ferry_guard(int *fd);
+
 /* pidfd_open(2): a descriptor that is readable once the process has ended; -1 where the kernel has none. */
 int ferry_pidfd(pid_t pid);
 
