@@ -54,7 +54,7 @@ let package = Package(
         tests("FerryStoreTests", ["FerryStore", "FerryCore", "CSQLite"]),
         tests("FerryControlTests", ["FerryControl", "FerryCore"]),
         tests("FerryCLITests", ["FerryCLI", "FerryControl", "FerryCore"]),
-        tests("FerryFilesTests", ["FerryFiles", "FerryCore"]),
+        tests("FerryFilesTests", ["FerryFiles", "FerryCore", "CFerryLinux"]),
         tests("FerryHTTPTests", ["FerryHTTP", "FerryCore", "CCurl"]),
         tests("FerryEngineTests", ["FerryEngine", "FerryStore", "FerryHTTP", "FerryFiles", "FerryCore"]),
         tests("FerryDaemonTests", ["FerryDaemon", "FerryEngine", "FerryCore"]),

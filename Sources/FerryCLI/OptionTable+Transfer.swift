@@ -107,8 +107,9 @@ extension OptionTable {
             aria2: "checksum",
             commands: Self.downloads,
             help:
-                "Save the file only if it has this digest; ALGO is sha256, sha512, sha1 or md5, or another of "
-                + "the SHA-2 family."
+                "Save the file only if it has this digest; ALGO is sha256, sha512, sha1 or md5, another of the "
+                + "SHA-2 family, or crc32c, crc32 or crc64nvme, which object stores name and which find only "
+                + "accidents."
         ),
         CommandOption(
             .sizeLimit,

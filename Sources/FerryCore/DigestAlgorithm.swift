@@ -12,6 +12,22 @@ public enum DigestAlgorithm: String, Sendable, Codable, CaseIterable {
     case sha1 = "sha-1"
     /// MD5; finds accidents, not forgeries.
     case md5
+    /// The CRC-32C that object stores name, highest byte first (RFC 3720 §12.1 has the polynomial).
+    case crc32c
+    /// The CRC-32 of zlib and Ethernet, highest byte first.
+    case crc32
+    /// The CRC-64 of NVM Express, highest byte first.
+    case crc64nvme
+
+    /// What a match is worth.
+    public enum Strength: Sendable, CaseIterable {
+        /// Nobody can make two contents with one digest.
+        case strong
+        /// People have made two contents with one digest (RFC 9530 §5).
+        case fallen
+        /// A check value: anybody can make any content have it.
+        case checkValue
+    }
 
     /// Reads the name as people write it: `sha256`, `sha-256`, `SHA256`.
     public init?(userName: String) {
@@ -23,13 +39,17 @@ public enum DigestAlgorithm: String, Sendable, Codable, CaseIterable {
     }
 
     /// Reads the name of a digest field's member, in which `sha` is SHA-1 (RFC 3230 §4.1.1, RFC 9530 §5).
+    ///
+    /// Check values are passed over: what their bytes look like there has never been agreed upon.
     init?(fieldKey: String) {
         self.init(rawValue: fieldKey == "sha" ? Self.sha1.rawValue : fieldKey)
+        guard self.strength != .checkValue else { return nil }
     }
 
-    /// The only algorithm whose digests have so many bytes; nil if there is none.
+    /// The only digest of so many bytes, check values aside; nil if there is none.
     init?(byteCount: Int) {
-        guard let found = Self.allCases.first(where: { $0.byteCount == byteCount }) else { return nil }
+        let digests = Self.allCases.filter { $0.strength != .checkValue }
+        guard let found = digests.first(where: { $0.byteCount == byteCount }) else { return nil }
         self = found
     }
 
@@ -42,14 +62,17 @@ public enum DigestAlgorithm: String, Sendable, Codable, CaseIterable {
         case .sha224: 28
         case .sha1: 20
         case .md5: 16
+        case .crc64nvme: 8
+        case .crc32c, .crc32: 4
         }
     }
 
-    /// Whether nobody can make two contents with one digest; MD5 and SHA-1 have fallen (RFC 9530 §5).
-    public var isStrong: Bool {
+    /// What a match is worth.
+    public var strength: Strength {
         switch self {
-        case .sha256, .sha512, .sha384, .sha224: true
-        case .sha1, .md5: false
+        case .sha256, .sha512, .sha384, .sha224: .strong
+        case .sha1, .md5: .fallen
+        case .crc32c, .crc32, .crc64nvme: .checkValue
         }
     }
 

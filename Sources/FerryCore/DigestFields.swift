@@ -8,12 +8,12 @@
 ///
 /// So a field decides where everyone who could have written it means the very bytes that are stored. Elsewhere
 /// it is a hint: a match proves, a mismatch says nothing. With a content coding in play servers confuse the
-/// coded and the plain bytes, and what is stored may be either. MD5 and SHA-1 decide like the others: their
-/// weakness is that a forger can make a match, while a mismatch always means other bytes.
+/// coded and the plain bytes, and what is stored may be either. MD5, SHA-1 and the CRCs of object stores decide
+/// like the others: their weakness is that a forger can make a match, while a mismatch always means other bytes.
 ///
-/// Not taken: what does not parse or has a wrong length, other algorithms (crc32c, crc64nvme, unixsum …), and
-/// the checksum of checksums of an S3 object that was uploaded in parts (`-N`, `COMPOSITE`). Trailer fields
-/// count like header fields (RFC 9530 §2, §3).
+/// Not taken: what does not parse or has a wrong length, other algorithms (adler, unixsum …), a CRC in the
+/// fields of the RFCs, whose byte order nobody has settled, and the checksum of checksums of an S3 object that
+/// was uploaded in parts (`-N`, `COMPOSITE`). Trailer fields count like header fields (RFC 9530 §2, §3).
 public enum DigestFields {
     /// The value of `Want-Repr-Digest` that asks for what ``expected(head:trailers:)`` reads (RFC 9530 §4).
     public static let wanted = "sha-256=10, sha-512=3"
@@ -70,12 +70,17 @@ public enum DigestFields {
         [
             Rule(field: "Repr-Digest", scope: .object, read: Self.dictionary),
             Rule(field: "Content-Digest", scope: .answer, read: Self.dictionary),
-            Rule(field: "Digest", scope: .unclear, read: Self.pairs),
+            Rule(field: "Digest", scope: .unclear) { Self.pairs($0) },
             Rule(field: "Content-MD5", scope: .unclear) { Self.plain($0, .md5) },
             Rule(field: "x-ms-blob-content-md5", scope: .object) { Self.plain($0, .md5) },
-            Rule(field: "x-goog-hash", scope: .unclear, read: Self.pairs),
+            // cloud.google.com/storage/docs/xml-api/reference-headers
+            Rule(field: "x-goog-hash", scope: .unclear) { Self.pairs($0, and: .crc32c) },
         ]
-        + [("sha256", .sha256), ("sha512", .sha512), ("sha1", .sha1), ("md5", .md5)].map { name, algorithm in
+        // docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html
+        + [
+            ("sha256", .sha256), ("sha512", .sha512), ("sha1", .sha1), ("md5", .md5),
+            ("crc64nvme", .crc64nvme), ("crc32c", .crc32c), ("crc32", .crc32),
+        ].map { name, algorithm in
             Rule(field: "x-amz-checksum-\(name)", scope: .unclear, mayBeComposite: true) {
                 Self.plain($0, algorithm)
             }
@@ -116,13 +121,16 @@ public enum DigestFields {
     }
 
     /// `SHA-256=BASE64,MD5=BASE64` (RFC 3230 §4.3.2); `id-` speaks of the bytes without content coding (RFC 5843).
-    private static func pairs(_ values: [String]) -> [Checksum] {
+    ///
+    /// `other` is an algorithm that has its own name there.
+    private static func pairs(_ values: [String], and other: DigestAlgorithm? = nil) -> [Checksum] {
         values.flatMap { $0.split(separator: ",") }.compactMap { pair in
             let parts = pair.split(separator: "=", maxSplits: 1)
             guard parts.count == 2 else { return nil }
             var name = ASCII.lowercased(ASCII.trimmed(parts[0]))
             if name.hasPrefix("id-") { name.removeFirst(3) }
-            guard let algorithm = DigestAlgorithm(fieldKey: name) else { return nil }
+            let own = other.flatMap { name == $0.rawValue ? $0 : nil }
+            guard let algorithm = own ?? DigestAlgorithm(fieldKey: name) else { return nil }
             return self.plain([String(parts[1])], algorithm).first
         }
     }

@@ -11,8 +11,8 @@ public enum DigestVerdict: Hashable, Sendable {
     ///
     /// What the user expects stands above all fields: with it met, a server that contradicts is wrong. Among
     /// fields a decisive mismatch wins, except that a match of a strong algorithm outweighs a mismatch of MD5
-    /// or SHA-1: then the bytes are right, and the weak field is stale. An expectation whose algorithm was not
-    /// computed is passed over, yet nothing replaces one of the user's.
+    /// or SHA-1, and both one of a CRC: then the bytes are right, and the weak field is stale. An expectation
+    /// whose algorithm was not computed is passed over, yet nothing replaces one of the user's.
     ///
     /// - Parameters:
     ///   - computed: The digests of all bytes of the file, for ``algorithms(for:)``.
@@ -27,8 +27,8 @@ public enum DigestVerdict: Hashable, Sendable {
             }
             return
         }
-        for isStrong in [true, false] {
-            let equals = expected.filter { $0.checksum.algorithm.isStrong == isStrong }
+        for strength in DigestAlgorithm.Strength.allCases {
+            let equals = expected.filter { $0.checksum.algorithm.strength == strength }
             if let wrong = equals.first(where: { $0.isDecisive && $0.isMet(by: computed) == false }) {
                 self = .mismatch(wrong)
                 return

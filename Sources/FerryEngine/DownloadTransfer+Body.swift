@@ -106,13 +106,16 @@ extension DownloadTransfer {
     }
 
     /// Records the date of a partial that is left alone for now, so that a later change of it is noticed.
+    ///
+    /// One that another program may have changed already is left without a date: it is read back.
     private func settle(_ partial: PartialFile) async throws {
         let file = partial.file
         let services = self.services
         let settled = try await self.services.disk.run { () -> Int64? in
             guard !services.isTooLateToSync else { return nil }
             try file.sync()  // the date as well: a power cut must not make it look changed
-            return try file.identity().changedNanoseconds
+            let changed = try file.identity().changedNanoseconds
+            return partial.isEdited ? nil : changed
         }
         guard let settled else { return }
         let row = partial.row(settled: settled)

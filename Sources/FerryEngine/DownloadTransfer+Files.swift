@@ -189,6 +189,7 @@ extension DownloadTransfer {
         let calls = self.services.calls
         let mode = 0o666 & ~self.request.umask
         let crash = self.services.crash
+        let edits = self.services.edits
         return try await self.services.disk.run {
             let folder = try Folder(record.directory, calls: calls)
             // A crash can have left it behind: then it is empty, for nothing is written before its inode is
@@ -209,7 +210,14 @@ extension DownloadTransfer {
             var created = record
             created.device = identity.device
             created.inode = identity.inode
-            return PartialFile(record: created, remote: remote, folder: folder, file: file, prefix: .empty)
+            return PartialFile(
+                record: created,
+                remote: remote,
+                folder: folder,
+                file: file,
+                edits: edits.mark(file),
+                prefix: .empty
+            )
         }
     }
 
@@ -343,15 +351,15 @@ extension DownloadTransfer {
     func finish(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws -> AttemptEnd {
         self.running.phase = .finishing
         let file = partial.file
-        let hasHole = try await self.services.disk.run {
+        let isDoubtful = try await self.services.disk.run {
             let size = try file.identity().size
             guard size >= total else { throw PartialChanged() }
             if size > total { try file.truncate(to: total) }
             self.setRemoteTime(file, partial.remote)
             try file.sync()
-            return file.hasHole(before: total)
+            return file.hasHole(before: total) || partial.isEdited
         }
-        if hasHole, try await !self.holds(file, partial.prefix) { throw PartialChanged() }
+        if isDoubtful, try await !self.holds(file, partial.prefix) { throw PartialChanged() }
         self.services.crash.reach(.fileSynced)
         try await self.commitFinishing(partial, total: total, lengthProved: lengthProved)
         self.running.durable = total

@@ -11,11 +11,14 @@ extension DownloadTransfer {
     private static let readStep: Int64 = 16 * 1_024 * 1_024
 
     /// Opens the partial that the database knows of; nil if there is none, or if it is not what was left.
-    @concurrent
-    func openPartial() async throws -> PartialFile? {
+    ///
+    /// `onlyForReading` is for a job that may run: so it is no other program that has its partial open for writing.
+    func openPartial(onlyForReading: Bool = false) async throws -> PartialFile? {
         let id = self.running.id
         guard let record = try await self.services.store.read({ try $0.file(id) }) else { return nil }
-        if let found = try await self.find(record), let intact = try await self.believed(found) {
+        if let found = try await self.find(record, onlyForReading: onlyForReading),
+            let intact = try await self.believed(found)
+        {
             return intact
         }
         if self.job.bytesDurable > 0 {
@@ -26,7 +29,7 @@ extension DownloadTransfer {
 
     /// Opens the partial of a row if it may be what was left: a regular file with the recorded inode that is at
     /// least as long as what was committed as durable.
-    func find(_ record: FileRecord) async throws -> PartialFile? {
+    func find(_ record: FileRecord, onlyForReading: Bool = false) async throws -> PartialFile? {
         guard record.inode != nil else { return nil }
         let segments = try await self.services.store.read {
             try $0.segments(record.job, generation: record.generation)
@@ -35,16 +38,19 @@ extension DownloadTransfer {
         let prefix = durable == 0 ? PrefixHash.empty : record.prefix
         guard let prefix, prefix.end == durable else { return nil }
         let calls = self.services.calls
+        let edits = onlyForReading ? nil : self.services.edits
         return try await self.services.disk.run {
             let folder = try Folder(record.directory, calls: calls)
             guard let found = try folder.identity(of: record.partialName), found.isRegular,
                 found.isSameFile(inode: record.inode), found.size >= durable
             else { return nil }
+            let file = try folder.open(record.partialName, onlyForReading: onlyForReading)
             return PartialFile(
                 record: record,
                 remote: RemoteObject(json: record.remote),
                 folder: folder,
-                file: try folder.open(record.partialName),
+                file: file,
+                edits: edits?.mark(file),
                 prefix: prefix
             )
         }

@@ -28,7 +28,7 @@ extension Engine {
             job: job,
             request: request
         )
-        guard let partial = try await transfer.openPartial() else { return document }
+        guard let partial = try await transfer.openPartial(onlyForReading: true) else { return document }
         document.partialName = partial.record.partialName
         document.remote = ResumeData.Remote(partial.remote)
         document.offsetBytes = partial.durable

@@ -11,11 +11,16 @@ struct PartialFile: Sendable {
     var remote: RemoteObject
     let folder: Folder
     let file: OpenFile
+    /// Tells of other programs that write into it; nil if nothing can tell.
+    let edits: EditWatch.Mark?
     /// Bytes from the beginning that survive a power cut, by their hash.
     var prefix: PrefixHash
 
     /// How many bytes from the beginning survive a power cut.
     var durable: Int64 { self.prefix.end }
+
+    /// Whether another program may have changed it since it was opened.
+    var isEdited: Bool { self.edits?.isEdited == true }
 
     /// The row that says all that is known by now; `settled` as in ``FileRecord/settledNs``.
     func row(settled: Int64? = nil) -> FileRecord {

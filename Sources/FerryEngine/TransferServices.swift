@@ -23,6 +23,8 @@ struct TransferServices: Sendable {
     let hashing = DispatchQueue(label: "ferry.hash")
     /// Where running segments claim what they have written; nil if the file cannot be had.
     var board: ProgressBoard?
+    /// Tells of other programs that write into partials.
+    let edits = EditWatch.shared
     let crash: CrashPoints
     /// The folder for bodies that are kept until their job is final; nil if there is none.
     var spool: String?

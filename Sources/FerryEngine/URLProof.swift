@@ -55,7 +55,7 @@ struct URLProof: Sendable {
             job: self.job,
             request: self.request
         )
-        guard let partial = try await transfer.openPartial(), partial.durable > 0 else {
+        guard let partial = try await transfer.openPartial(onlyForReading: true), partial.durable > 0 else {
             let plan = ResumeRequest(offset: 0, overlap: 0, condition: nil)
             let answer = try await transfer.ask(plan, stored: nil, conditions: [])
             guard case .whole(let remote, _, _) = answer.verdict else {

@@ -1,7 +1,7 @@
 import CCrypto
 public import FerryCore
 
-/// Computes one or more digests of bytes as they pass.
+/// Computes one or more digests of bytes as they pass: CRCs itself, all others with libcrypto.
 ///
 /// One thread at a time may use it. libcrypto cannot save a digest's state, so after a restart the bytes are read
 /// again (``OpenFile/digest(of:range:isCancelled:)``).
@@ -18,6 +18,7 @@ public final class Digester {
     }
 
     private let contexts: [DigestAlgorithm: OpaquePointer]
+    private var sums: [CyclicSum]
 
     /// Starts digests.
     ///
@@ -29,8 +30,9 @@ public final class Digester {
     /// Starts digests with implementations that have these properties (property(7ossl)).
     init(_ algorithms: Set<DigestAlgorithm>, properties: String?) throws(Failure) {
         var contexts: [DigestAlgorithm: OpaquePointer] = [:]
+        let sums = algorithms.compactMap { CyclicSum($0) }
         do throws(Failure) {
-            for algorithm in algorithms {
+            for algorithm in algorithms.subtracting(sums.map(\.algorithm)) {
                 contexts[algorithm] = try Self.start(algorithm, properties)
             }
         } catch {
@@ -38,6 +40,7 @@ public final class Digester {
             throw error
         }
         self.contexts = contexts
+        self.sums = sums
     }
 
     deinit {
@@ -52,6 +55,7 @@ public final class Digester {
         for (algorithm, context) in self.contexts {
             try Self.check(EVP_DigestUpdate(context, base, bytes.count), algorithm)
         }
+        for index in self.sums.indices { self.sums[index].update(bytes) }
     }
 
     /// The digests of all bytes taken so far; more bytes may follow.
@@ -69,6 +73,7 @@ public final class Digester {
             }
             digests[algorithm] = digest
         }
+        for sum in self.sums { digests[sum.algorithm] = Checksum(algorithm: sum.algorithm, bytes: sum.bytes) }
         return digests
     }
 
@@ -76,7 +81,7 @@ public final class Digester {
         _ algorithm: DigestAlgorithm,
         _ properties: String?
     ) throws(Failure) -> OpaquePointer {
-        guard let method = EVP_MD_fetch(nil, algorithm.cryptoName, properties) else {
+        guard let name = algorithm.cryptoName, let method = EVP_MD_fetch(nil, name, properties) else {
             throw self.failure(algorithm)
         }
         defer { EVP_MD_free(method) }  // the context holds its own reference
@@ -105,8 +110,8 @@ public final class Digester {
 }
 
 extension DigestAlgorithm {
-    /// The name that libcrypto knows it by (EVP_MD-SHA2(7ossl) and its like).
-    fileprivate var cryptoName: String {
+    /// The name that libcrypto knows it by (EVP_MD-SHA2(7ossl) and its like); nil if it does not.
+    fileprivate var cryptoName: String? {
         switch self {
         case .sha256: "SHA2-256"
         case .sha512: "SHA2-512"
@@ -114,6 +119,7 @@ extension DigestAlgorithm {
         case .sha224: "SHA2-224"
         case .sha1: "SHA1"
         case .md5: "MD5"
+        case .crc32c, .crc32, .crc64nvme: nil
         }
     }
 }

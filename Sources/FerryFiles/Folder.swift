@@ -42,9 +42,10 @@ public final class Folder: Sendable {
         return file
     }
 
-    /// Opens an existing regular file for reading and writing.
-    public func open(_ name: String) throws(SystemError) -> OpenFile {
-        let file = try self.open(name, flags: O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, action: "open")
+    /// Opens an existing regular file for reading, and for writing unless it is to be read only.
+    public func open(_ name: String, onlyForReading: Bool = false) throws(SystemError) -> OpenFile {
+        let access = onlyForReading ? O_RDONLY : O_RDWR
+        let file = try self.open(name, flags: access | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, action: "open")
         guard try file.identity().isRegular else {
             throw SystemError(errno: EINVAL, action: "use (it is not a regular file)", path: file.path)
         }

@@ -9,7 +9,8 @@ private let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
         arguments: [
             ("sha256", .sha256), ("sha-256", .sha256), ("SHA256", .sha256), ("SHA-256", .sha256),
             ("Sha-512", .sha512), ("sha384", .sha384), ("SHA-224", .sha224), ("sha1", .sha1),
-            ("SHA-1", .sha1), ("md5", .md5), ("MD5", .md5),
+            ("SHA-1", .sha1), ("md5", .md5), ("MD5", .md5), ("crc32c", .crc32c), ("CRC32", .crc32),
+            ("CRC64NVME", .crc64nvme),
         ] as [(String, DigestAlgorithm)]
     )
     func `an algorithm is known by the names that people write`(name: String, expected: DigestAlgorithm) {
@@ -19,7 +20,7 @@ private let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
     @Test(
         arguments: [
             "sha", "sha2", "sha-2", "md-5", "md4", "sha--256", "-sha256", "sha 256", "sha256 ", "sha_256",
-            "sha512/256", "crc32c", "ſha256",
+            "sha512/256", "crc", "crc-32", "crc32b", "crc64", "ſha256",
         ] + nastyTexts
     )
     func `anything else is no algorithm`(name: String) {
@@ -28,9 +29,17 @@ private let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
 
     @Test func `raw values, lengths and strength are these`() {
         let all = DigestAlgorithm.allCases
-        #expect(all.map(\.rawValue) == ["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"])
-        #expect(all.map(\.byteCount) == [32, 64, 48, 28, 20, 16])
-        #expect(all.map(\.isStrong) == [true, true, true, true, false, false])
+        #expect(
+            all.map(\.rawValue) == [
+                "sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5", "crc32c", "crc32", "crc64nvme",
+            ]
+        )
+        #expect(all.map(\.byteCount) == [32, 64, 48, 28, 20, 16, 4, 4, 8])
+        #expect(
+            all.map(\.strength) == [
+                .strong, .strong, .strong, .strong, .fallen, .fallen, .checkValue, .checkValue, .checkValue,
+            ]
+        )
     }
 
     @Test(arguments: ["sha256:\(abc)", "sha-256:\(abc.uppercased())", "SHA256=\(abc)"])

@@ -40,11 +40,14 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
         ("Digest", "id-sha-256=\(base64(.sha256))", .sha256),
         ("Content-MD5", base64(.md5), .md5),
         ("x-ms-blob-content-md5", base64(.md5), .md5),
-        ("x-goog-hash", "crc32c=n03x6A==,md5=\(base64(.md5))", .md5),
+        ("x-goog-hash", "md5=\(base64(.md5))", .md5), ("x-goog-hash", "crc32c=\(base64(.crc32c))", .crc32c),
         ("x-amz-checksum-sha256", base64(.sha256), .sha256),
         ("x-amz-checksum-sha512", base64(.sha512), .sha512),
         ("x-amz-checksum-sha1", base64(.sha1), .sha1),
         ("x-amz-checksum-md5", base64(.md5), .md5),
+        ("x-amz-checksum-crc32c", base64(.crc32c), .crc32c),
+        ("x-amz-checksum-crc32", base64(.crc32), .crc32),
+        ("x-amz-checksum-crc64nvme", base64(.crc64nvme), .crc64nvme),
     ]
 
     private static let coversWholeObject = ["Repr-Digest", "x-ms-blob-content-md5"]
@@ -140,9 +143,12 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
             ("Digest", "unixsum=30637"), ("Digest", "sha-256=\(sum(.sha256).hex)"),
             ("Content-MD5", sum(.md5).hex), ("Content-MD5", base64(.sha256)), ("Content-MD5", ""),
             ("Content-MD5", ":\(base64(.md5)):"), ("Content-MD5", "\(base64(.md5)), \(base64(.md5))"),
-            ("x-goog-hash", "crc32c=n03x6A=="), ("x-goog-hash", base64(.md5)),
-            ("x-amz-checksum-sha256", "\(base64(.sha256))-3"), ("x-amz-checksum-crc32c", "n03x6A=="),
-            ("x-amz-checksum-crc64nvme", "AAAAAAAAAAA="), ("x-amz-meta-sha256", base64(.sha256)),
+            ("x-goog-hash", "crc32=n03x6A=="), ("x-goog-hash", "crc32c=n03x6A=A"),
+            ("x-goog-hash", "crc32c=AAAAAAAAAAA="), ("x-goog-hash", base64(.md5)),
+            ("Digest", "crc32c=n03x6A=="), ("Content-Digest", "crc32c=:n03x6A==:"),
+            ("x-amz-checksum-sha256", "\(base64(.sha256))-3"), ("x-amz-checksum-crc32c", "n03x6A==-2"),
+            ("x-amz-checksum-crc32c", "9f4df1e8"), ("x-amz-checksum-crc64nvme", "n03x6A=="),
+            ("x-amz-meta-sha256", base64(.sha256)),
             ("ETag", "\"\(sum(.md5).hex)\""), ("Unencoded-Digest", "sha-256=:\(base64(.sha256)):"),
             ("Want-Repr-Digest", "sha-256=10"),
         ] as [(String, String)]
@@ -176,6 +182,11 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
         #expect(
             DigestFields.expected(head: whole, trailers: []) == [decides(.sha256, "x-amz-checksum-sha256")]
         )
+        let parts = head(
+            200,
+            ["x-amz-checksum-crc32c": base64(.crc32c), "x-amz-checksum-type": "COMPOSITE"]
+        )
+        #expect(DigestFields.expected(head: parts, trailers: []).isEmpty)
     }
 
     @Test func `all fields, members and sections count`() {
@@ -184,7 +195,7 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
             [
                 "Repr-Digest": "md5=:\(base64(.md5)):, sha-256=:\(base64(.sha256)):",
                 "Repr-Digest": "sha-512=:\(base64(.sha512)):, sha-256=:\(base64(.sha256, 2)):",
-                "x-goog-hash": "md5=\(base64(.md5))", "x-goog-hash": "crc32c=n03x6A==",
+                "x-goog-hash": "md5=\(base64(.md5))", "x-goog-hash": "crc32c=\(base64(.crc32c))",
                 "Content-MD5": base64(.md5), "Content-MD5": base64(.md5, 2),
             ]
         )
@@ -192,11 +203,12 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
             ResponseHead.Field(name: "Repr-Digest", value: "sha-256=:\(base64(.sha256, 3)):"),
             ResponseHead.Field(name: "Content-Digest", value: "broken="),
         ]
+        let crc = decides(.crc32c, "x-goog-hash")
         #expect(
             DigestFields.expected(head: head, trailers: trailers) == [
                 decides(.sha256, "Repr-Digest", 2), decides(.sha512, "Repr-Digest"),
                 decides(.md5, "Repr-Digest"), decides(.md5, "Content-MD5"), decides(.md5, "Content-MD5", 2),
-                decides(.md5, "x-goog-hash"), decides(.sha256, "Repr-Digest", 3),
+                decides(.md5, "x-goog-hash"), crc, decides(.sha256, "Repr-Digest", 3),
             ]
         )
     }
@@ -261,6 +273,20 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
                 [decides(.md5, "Content-MD5"), decides(.sha1, "Digest", 2)],
                 .mismatch(decides(.sha1, "Digest", 2))
             ),
+            (
+                [decides(.crc32c, "x-goog-hash", 2), hints(.md5, "x-goog-hash")],
+                .proved(hints(.md5, "x-goog-hash"))
+            ),
+            (
+                [decides(.crc32c, "x-goog-hash"), decides(.md5, "x-goog-hash", 2)],
+                .mismatch(decides(.md5, "x-goog-hash", 2))
+            ),
+            (
+                [decides(.crc32c, "x-goog-hash", 2), hints(.md5, "x-goog-hash", 2)],
+                .mismatch(decides(.crc32c, "x-goog-hash", 2))
+            ),
+            ([hints(.crc32c, "x-goog-hash", 2)], .unproved),
+            ([hints(.crc32c, "x-goog-hash")], .proved(hints(.crc32c, "x-goog-hash"))),
         ] as [([ExpectedDigest], DigestVerdict)]
     )
     func `digests are judged by all that is expected`(expected: [ExpectedDigest], verdict: DigestVerdict) {

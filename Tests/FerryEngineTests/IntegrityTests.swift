@@ -271,6 +271,8 @@ import Testing
         Field(name: "Content-MD5", algorithm: .md5) { $0 },
         Field(name: "Digest", algorithm: .sha256) { "SHA-256=\($0)" },
         Field(name: "x-goog-hash", algorithm: .md5) { "crc32c=AAAAAA==,md5=\($0)" },
+        Field(name: "x-goog-hash", algorithm: .crc32c) { "crc32c=\($0)" },
+        Field(name: "x-amz-checksum-crc64nvme", algorithm: .crc64nvme) { $0 },
         Field(name: "x-amz-checksum-sha256", algorithm: .sha256) { $0 },
     ]
 

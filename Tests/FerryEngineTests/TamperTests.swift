@@ -67,7 +67,7 @@ import Testing
                 Tampering(testDescription: "nothing", isHarmless: true) { _ in },
             ]
 
-        private static func flip(_ path: String, at offset: Int64) throws {
+        fileprivate static func flip(_ path: String, at offset: Int64) throws {
             let file = open(path, O_RDWR)
             defer { close(file) }
             var byte: UInt8 = 0
@@ -185,12 +185,25 @@ import Testing
     struct Meanwhile: Sendable, CustomTestStringConvertible {
         let testDescription: String
         /// Names that stay because they are not ours.
-        let left: [String]
+        var left: [String] = []
+        /// Whether the bytes are still those that were written.
+        var isHarmless = false
         let act: @Sendable (_ path: String) throws -> Void
 
         static let all = [
-            Meanwhile(testDescription: "cut short", left: []) { try #require(truncate($0, 100) == 0) },
-            Meanwhile(testDescription: "emptied", left: []) { try #require(truncate($0, 0) == 0) },
+            Meanwhile(testDescription: "cut short") { try #require(truncate($0, 100) == 0) },
+            Meanwhile(testDescription: "emptied") { try #require(truncate($0, 0) == 0) },
+            Meanwhile(testDescription: "cut by a byte") { path in
+                var info = stat()
+                let file = open(path, O_RDWR)
+                defer { close(file) }
+                try #require(fstat(file, &info) == 0 && ftruncate(file, info.st_size - 1) == 0)
+            },
+            Meanwhile(testDescription: "another byte") { try Tampering.flip($0, at: 1_000) },
+            Meanwhile(testDescription: "the same bytes once more", isHarmless: true) { path in
+                try Tampering.flip(path, at: 1_000)
+                try Tampering.flip(path, at: 1_000)
+            },
             Meanwhile(testDescription: "moved away", left: ["moved"]) { path in
                 try #require(rename(path, path.parent + "/moved") == 0)
             },
@@ -203,7 +216,7 @@ import Testing
     }
 
     @Test(arguments: Meanwhile.all, [cut, size])
-    func `a partial that is replaced or cut while it is written is not published`(
+    func `a partial that is changed while it is written is not published`(
         meanwhile: Meanwhile,
         stop: Int64
     ) async throws {
@@ -221,10 +234,36 @@ import Testing
             gate.open()
             let job = try await scope.end(of: id)
             #expect(job.state == .completed, "\(job.message ?? "")")
-            #expect(job.restarts == 1)
-            #expect(server.ranges == [nil, nil])
+            #expect(job.restarts == (meanwhile.isHarmless ? 0 : 1))
+            #expect(server.ranges == (meanwhile.isHarmless ? [nil] : [nil, nil]))
             #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
             #expect(try scope.names.sorted() == (meanwhile.left + ["file.bin"]).sorted())
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a partial that was changed before a pause is not gone on with after it`(
+        isHarmless: Bool
+    ) async throws {
+        let server = try script([
+            { .object(Self.object, for: $0).with(.stall(after: Self.cut)) },
+            { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.waitForBytes(Self.cut, of: id)
+            let path = scope.folder.file(
+                "data/\(FileName.partial(name: "file.bin", job: id, generation: 1))"
+            )
+            try Tampering.flip(path, at: 1_000)
+            if isHarmless { try Tampering.flip(path, at: 1_000) }
+            try await scope.steer(.pause, id)
+            #expect(try await scope.job(id).state == .paused)
+            try await scope.steer(.resume, id)
+            let job = try await scope.end(of: id)
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(server.ranges == [nil, isHarmless ? Self.cut : nil])
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
         }
     }
 }

@@ -144,7 +144,7 @@ import Testing
 
     @Test(arguments: [
         (["--checksum", "sha256:abc"], "--checksum: 'sha256:abc' is no digest"),
-        (["--checksum", "crc32:00000000"], "--checksum: 'crc32:00000000' is no digest"),
+        (["--checksum", "crc16:0000"], "--checksum: 'crc16:0000' is no digest"),
         (["--checksum", "d41d8cd98f00b204e9800998ecf8427e"], "--checksum"),
         (["--checksum", "md5:g41d8cd98f00b204e9800998ecf8427e"], "--checksum"),
         (["--checksum", ""], "--checksum"),

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ferry_crc.h"
 #include "ferry_network.h"
 
 #pragma clang assume_nonnull begin
@@ -100,6 +101,16 @@ int64_t ferry_filesystem_type(int fd);
  * (fcntl(2), F_SETLEASE).
  */
 int ferry_is_open_elsewhere(int fd);
+
+/*
+ * inotify(7) for descriptors that were open for writing and are closed. A file is added by a descriptor of it, needs
+ * /proc, and has one mark however often it is added. ferry_edit_watch_next never waits; it tells how many events it
+ * has stored: a mark, -1 if some were lost, 0 for what is of no interest.
+ */
+int ferry_edit_watch(void);
+int ferry_edit_watch_add(int watch, int fd);
+void ferry_edit_watch_remove(int watch, int mark);
+int ferry_edit_watch_next(int watch, int *marks, int count);
 
 /*
  * Starts a program in a session of its own: descriptors 0 to 2 are /dev/null, status_fd becomes descriptor 3,
