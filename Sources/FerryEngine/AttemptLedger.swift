@@ -12,7 +12,6 @@ struct AttemptLedger: Sendable {
     /// Commits an end.
     ///
     /// - Returns: The changes to tell; none if the job was so already.
-    @concurrent
     func commit(_ end: AttemptEnd, of running: RunningJob) async throws -> [JobChange] {
         switch end {
         case .published(let file):

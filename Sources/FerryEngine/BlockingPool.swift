@@ -12,7 +12,6 @@ final class BlockingPool: Sendable {
     }
 
     /// Runs a closure on one of the threads and gives its result.
-    @concurrent
     func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             self.start { continuation.resume(with: Result { try body() }) }

@@ -55,7 +55,6 @@ enum Cleanup {
     }
 
     /// Removes the file that an `unlink` names, and the record.
-    @concurrent
     static func carryOut(_ cleanup: CleanupRecord, _ services: TransferServices) async throws {
         let calls = services.calls
         let detail = cleanup.detail

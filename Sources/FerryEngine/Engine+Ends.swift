@@ -5,7 +5,6 @@ import FerryStore
 /// How attempts are carried out, and what follows their ends.
 extension Engine {
     /// Carries one attempt out, as the job's kind wants it.
-    @concurrent
     static func carryOut(
         _ job: JobRecord,
         _ request: JobRequest,

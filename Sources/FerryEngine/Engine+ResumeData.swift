@@ -94,7 +94,6 @@ extension Engine {
     }
 
     /// Runs what reads much on a thread of its own, so that no sync of a transfer stands behind it.
-    @concurrent
     static func reading<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

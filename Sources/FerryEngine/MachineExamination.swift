@@ -16,7 +16,6 @@ struct MachineExamination: Sendable {
     let services: TransferServices
 
     /// Gives the end of an attempt with what was found out about it.
-    @concurrent
     func examine(_ end: AttemptEnd, of running: RunningJob) async -> AttemptEnd {
         guard case .failed(let failure) = end else { return end }
         return .failed(await self.examine(failure, of: running))
@@ -69,7 +68,6 @@ struct DiskRoom: Sendable {
     }
 
     /// Looks at the rows of a job and at its file system.
-    @concurrent
     static func of(_ id: JobID, _ services: TransferServices) async throws -> DiskRoom? {
         let spool = services.spool
         let place = try await services.store.read { try Self.place(of: id, $0, spool: spool) }

@@ -21,7 +21,6 @@ struct PartialMove: Sendable {
     /// Looks whether the new place can be had, before anything is stopped for it.
     ///
     /// - Throws: ``FerryError`` with what is in the way.
-    @concurrent
     static func check(_ request: JobRequest, job: JobID, services: TransferServices) async throws {
         let (directory, name) = DownloadTransfer.split(request.output ?? "")
         let calls = services.calls
@@ -41,7 +40,6 @@ struct PartialMove: Sendable {
     /// Gives the partial its second name, if it needs one; the job must not run.
     ///
     /// - Throws: ``FerryError`` or `SystemError` where it cannot move there.
-    @concurrent
     static func prepare(to output: String, job: JobID, services: TransferServices) async throws -> PartialMove
     {
         let (directory, name) = DownloadTransfer.split(output)
@@ -102,7 +100,6 @@ struct PartialMove: Sendable {
     }
 
     /// Takes the second name away again.
-    @concurrent
     func undo(services: TransferServices) async {
         guard let partialName, let old else { return }
         let directory = self.directory

@@ -14,7 +14,6 @@ struct PublishedSearch: Sendable {
     /// - Parameter fingerprint: Of the job's URL; nil where it is not known.
     /// - Returns: Nil if it is not there.
     /// - Throws: `SystemError` if the folder cannot be used, or not be synced now either.
-    @concurrent
     func run(fingerprint: String? = nil) async throws -> PublishedFile? {
         let (id, total) = (self.job.id, self.job.bytesTotal)
         guard total != nil, let record = try await self.services.store.read({ try $0.file(id) }),

@@ -12,7 +12,6 @@ struct Recovery: Sendable {
     ///
     /// A running job goes back to the queue, no attempt spent, unless its file already has its final name:
     /// then only the commit was missing, and is done. Recorded clean-ups are carried out.
-    @concurrent
     func run() async throws -> [JobChange] {
         var changes: [JobChange] = []
         for (key, claim) in self.claims { try await self.prove(claim, of: key) }
@@ -82,7 +81,6 @@ struct Cancellation: Sendable {
     let services: TransferServices
 
     /// Commits the intent.
-    @concurrent
     func intend(_ ids: [JobID]) async throws {
         guard !ids.isEmpty else { return }
         let now = self.services.time.now()
@@ -102,7 +100,6 @@ struct Cancellation: Sendable {
     }
 
     /// Removes the partials of jobs; gives the failures of those whose folder cannot be used.
-    @concurrent
     func removePartials(of ids: [JobID]) async throws -> [JobID: FerryError] {
         guard !ids.isEmpty else { return [:] }
         let files = try await self.services.store.read { reader in
@@ -123,7 +120,6 @@ struct Cancellation: Sendable {
     }
 
     /// Says that jobs are cancelled; what is on disk stays, and what is on a server only if it is not abandoned.
-    @concurrent
     func conclude(_ ids: [JobID], abandonsUploads: Bool) async throws -> [JobChange] {
         guard !ids.isEmpty else { return [] }
         let now = self.services.time.now()

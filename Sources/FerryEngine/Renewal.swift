@@ -49,7 +49,6 @@ public struct Renewal: Sendable {
     }
 
     /// Runs a job's program.
-    @concurrent
     func ask(_ program: String, about job: JobRecord, _ remote: RemoteObject?) async -> Answer {
         let run = ProgramRun(
             path: program,

@@ -42,7 +42,6 @@ struct URLProof: Sendable {
     /// Asks, and compares.
     ///
     /// - Throws: ``TransferFailure`` or ``FerryError`` with what speaks against the new URL.
-    @concurrent
     func run() async throws -> Proof {
         if let host = Engine.host(of: self.request.url) {
             try await self.services.awaitPause(of: host, isForPerson: self.isForPerson)

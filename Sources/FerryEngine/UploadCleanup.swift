@@ -71,7 +71,6 @@ enum UploadCleanup {
     }
 
     /// Does one of them; false if it has to be tried again.
-    @concurrent
     static func carryOut(_ cleanup: CleanupRecord, _ services: TransferServices) async throws -> Bool {
         let isDone =
             cleanup.kind == self.spool

@@ -48,7 +48,6 @@ public final class JobStore: Sendable {
     ///
     /// - Throws: What the closure throws; ``StoreError`` where the database fails, and then nothing is stored;
     ///   `FerryError` `.stopping` after ``close()``.
-    @concurrent
     public func write<Value: Sendable>(
         _ body: @escaping @Sendable (Transaction) throws -> Value
     ) async throws -> Value {
@@ -63,7 +62,6 @@ public final class JobStore: Sendable {
     ///
     /// - Throws: What the closure throws; ``StoreError`` where the database fails; `FerryError` `.stopping` after
     ///   ``close()``.
-    @concurrent
     public func read<Value: Sendable>(
         _ body: @escaping @Sendable (Reader) throws -> Value
     ) async throws -> Value {
