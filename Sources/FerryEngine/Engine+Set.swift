@@ -23,7 +23,11 @@ extension Engine {
         try Self.check(priority: changes.priority, group: changes.group)
         await self.followClock()
         self.hold(ids)
-        defer { self.release(ids) }
+        defer {
+            self.release(ids)
+            // A place may have come free for one that was held, or one that matters more now may be given one.
+            Task { await self.schedule() }
+        }
         var steered: [Steered] = []
         for start in stride(from: 0, to: ids.count, by: Self.steeringBatch) {
             let batch = Array(ids[start..<min(start + Self.steeringBatch, ids.count)])
@@ -113,6 +117,9 @@ extension Engine {
         }
         if let rate = changes.limitRateBytes {
             for answer in steered where answer.error == nil { self.setRate(rate, of: answer.id) }
+        }
+        if let priority = changes.priority {
+            for answer in steered where answer.error == nil { self.running[answer.id]?.priority = priority }
         }
         self.tell(told)
         if changes.after != nil { await self.attachDependencies(of: ids) }
