@@ -77,11 +77,14 @@ import Testing
             let other = try await desk.job(2)
             #expect(other["state"] == .string("queued"))
             if other["retry_at"] != .null {  // a busy machine may look when the pause is over
-                #expect(other["retry_at"] == told["retry_at"])
+                let ends = try [told, other].map { job in
+                    try #require(job["retry_at"].text.flatMap { Timestamp(rfc3339: $0) }).milliseconds
+                }
+                #expect(abs(ends[1] - ends[0]) < 100)
                 #expect(other["message"].text?.contains("asked for a pause") == true)
             }
             let list = try await desk.success("list")
-            if try await desk.job(2)["state"] == .string("queued") {  // a busy machine may be late
+            if try await desk.job(2)["retry_at"] != .null {  // a busy machine may be late
                 #expect(
                     list.split(separator: "\n").contains { $0.contains("queued") && $0.contains("again in") }
                 )
