@@ -57,6 +57,7 @@ extension Engine {
     func loadLimits() async throws {
         let records = try await self.services.store.read { try $0.limits() }
         self.services.live.set(LiveLimits(records))
+        self.queue.set(perHost: Self.perHost(self.services.configuration), at: self.services.time.now())
         self.applyRates()
     }
 

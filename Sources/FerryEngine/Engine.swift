@@ -143,7 +143,7 @@ public actor Engine {
         }
     }
 
-    private static func perHost(_ configuration: EngineConfiguration) -> @Sendable (String) -> Int {
+    static func perHost(_ configuration: EngineConfiguration) -> @Sendable (String) -> Int {
         { configuration.perHost(of: $0) }
     }
 

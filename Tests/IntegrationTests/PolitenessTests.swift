@@ -112,6 +112,7 @@ import Testing
                 return number == 0 ? refusal.with(.hold(gate)) : .object(Self.object, for: request)
             }
             try await desk.success("limit", "--host", "localhost", "--running", "1")
+            try desk.stopService()  // the next one keeps to it
             let target = try desk.target()
             try await desk.success("add", "-d", target, server.url("first"))
             let run = try desk.start("run")
