@@ -66,9 +66,11 @@ extension LoopTransfer {
     static let onOpenSocket: ferry_curl_opensocket_callback = { context, _, address in
         let target = address.pointee
         let made = socket(target.family, target.socktype | Int32(SOCK_CLOEXEC.rawValue), target.protocol)
-        SocketBuffers.limitSegments(made, to: ferry_curl_address(address))
         if let context {
             let transfer = Unmanaged<LoopTransfer>.fromOpaque(context).takeUnretainedValue()
+            if transfer.buffer.size != nil {
+                SocketBuffers.limitSegments(made, to: ferry_curl_address(address))
+            }
             transfer.remember(ferry_curl_address(address), length: target.addrlen)
             if made >= 0, transfer.sockets.count < 16 { transfer.sockets.append(made) }
         }

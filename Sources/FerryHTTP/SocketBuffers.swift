@@ -19,7 +19,7 @@ enum SocketBuffers {
     /// Has a socket that is not connected yet ask this very machine for segments that fit into the smallest buffer.
     ///
     /// The loopback's are of 64 KiB, and none would be sent into a smaller window until a timer makes it (RFC 9293
-    /// §3.8.6.2.1); small ones go on their way together, as fast as a large one.
+    /// §3.8.6.2.1). Small ones cost a TLS server a tenth of its speed, so this is for transfers that begin under a limit.
     static func limitSegments(_ socket: curl_socket_t, to peer: UnsafePointer<sockaddr>) {
         let isLoopback =
             switch Int32(peer.pointee.sa_family) {
