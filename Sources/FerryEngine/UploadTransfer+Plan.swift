@@ -5,8 +5,9 @@ import FerryStore
 import Synchronization
 
 extension UploadTransfer {
-    /// Does what the plan in a box says until the server has it all.
-    func follow(_ box: PlanBox, _ work: inout Work) async throws -> UploadedFile {
+    /// Does what a plan says until the server has it all.
+    func follow(_ plan: some UploadPlan, _ work: inout Work) async throws -> UploadedFile {
+        let box = PlanBox(plan)
         var step = box.begin()
         var last: Sent?
         while true {

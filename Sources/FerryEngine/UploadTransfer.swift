@@ -73,11 +73,12 @@ struct UploadTransfer: Sendable {
     private func carryOut(_ work: inout Work) async throws -> UploadedFile {
         switch work.record.transport {
         case .tus:
-            let plan = TusPlan(facts: self.facts(work), memory: work.memory)
-            return try await self.follow(PlanBox(plan), &work)
+            return try await self.follow(TusPlan(facts: self.facts(work), memory: work.memory), &work)
         case .ietf:
-            let plan = ResumableUploadPlan(facts: self.facts(work), memory: work.memory)
-            return try await self.follow(PlanBox(plan), &work)
+            return try await self.follow(
+                ResumableUploadPlan(facts: self.facts(work), memory: work.memory),
+                &work
+            )
         case .auto, .put, .post, .multipart:
             return try await self.sendWhole(&work)
         }
