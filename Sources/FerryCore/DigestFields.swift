@@ -50,6 +50,18 @@ public enum DigestFields {
         return found
     }
 
+    /// Whether an answer says that trailers will name a digest of the whole file (RFC 9110 §6.6.2).
+    public static func areAnnounced(by head: ResponseHead) -> Bool {
+        guard head.status == 200 || head.status == 206 else { return false }
+        let isWhole = self.holdsTheWhole(head)
+        let announced = head.values("Trailer")
+            .flatMap { $0.split(separator: ",") }
+            .map { ASCII.lowercased(ASCII.trimmed($0)) }
+        return self.rules.contains { rule in
+            (isWhole || rule.scope != .answer) && announced.contains(ASCII.lowercased(rule.field))
+        }
+    }
+
     private enum Scope {
         /// The whole object, whatever part of it the answer holds.
         case object

@@ -16,6 +16,8 @@ public struct RemoteObject: Hashable, Sendable, Codable {
     public var acceptsRanges: Bool?
     /// The digests that its answers have named; nil for none.
     public var digests: [ExpectedDigest]?
+    /// Whether trailers were announced that would name a digest, and have not come; nil for no.
+    public var awaitsDigest: Bool?
     /// What was compared when the file was whole; nil before, or if there was nothing to compare.
     public var verified: VerifiedChecksum?
 

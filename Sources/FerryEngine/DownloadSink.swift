@@ -7,9 +7,12 @@ import Synchronization
 /// checkpoints, and pauses while too much is not yet durable or no memory is free.
 final class DownloadSink: BodySink {
     /// A checkpoint is asked for when this much is written and not durable.
-    static let checkpointBytes: Int64 = 32 * 1_024 * 1_024
-    /// The body pauses when this much is not durable: what a power cut can cost at most.
-    static let pauseBytes: Int64 = 64 * 1_024 * 1_024
+    static let checkpointBytes: Int64 = 24 * 1_024 * 1_024
+    /// The body pauses when this much is not durable.
+    ///
+    /// A power cut costs this and what is under way in the sockets' buffers, whose usual bounds are 6 and 4 MiB
+    /// (tcp_rmem and tcp_wmem in tcp(7)): together less than the 64 MiB that we promise.
+    static let pauseBytes: Int64 = 48 * 1_024 * 1_024
 
     /// Why the sink ended the exchange.
     enum Failure: Error, Sendable {

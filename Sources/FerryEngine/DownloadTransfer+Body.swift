@@ -82,8 +82,9 @@ extension DownloadTransfer {
             throw error
         }
         self.running.amendLastHop(end)
-        if !end.trailers.isEmpty {
+        if end.code == 0 {
             partial.add(DigestFields.expected(head: answer.head, trailers: end.trailers))
+            partial.remote.awaitsDigest = nil
             try await self.save(partial)
         }
         _ = try await self.checkpoint(.taken, sink, partial)

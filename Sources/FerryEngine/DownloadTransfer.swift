@@ -61,7 +61,10 @@ struct DownloadTransfer: Sendable {
         }
         var partial = try await self.openPartial()
         var course = Course(restarts: self.job.restarts, hasBrokenIfRange: try await self.hasBrokenIfRange())
-        if let whole = partial, let lengthProved = self.lengthProved(of: whole) {
+        if partial?.remote.awaitsDigest == true {
+            // A stop came between the last byte and the trailers: they come again with the last bytes.
+            course.wantsOverlap = partial.flatMap { self.lengthProved(of: $0) } != nil
+        } else if let whole = partial, let lengthProved = self.lengthProved(of: whole) {
             do {
                 return try await self.complete(whole, total: whole.durable, lengthProved: lengthProved)
             } catch let mismatch as DigestMismatch {
@@ -137,6 +140,10 @@ struct DownloadTransfer: Sendable {
         case .complete:
             answer.exchange.cancel()
             guard let held = partial else { throw TransferFailure(.badResponse("416 to a whole request")) }
+            if held.remote.awaitsDigest == true, !course.wantsOverlap {
+                course.wantsOverlap = true
+                return .goOn(held)
+            }
             return .ended(try await self.complete(held, total: held.durable, lengthProved: true))
         case .askAgain(let reason):
             answer.exchange.cancel()
@@ -178,6 +185,7 @@ struct DownloadTransfer: Sendable {
         var object = remote
         let named = DigestFields.expected(head: answer.head, trailers: [])
         object.digests = named.isEmpty ? nil : named
+        object.awaitsDigest = DigestFields.areAnnounced(by: answer.head) ? true : nil
         let begun: PartialFile
         switch try await self.begin(answer, remote: object, length: self.request.compressed ? nil : length) {
         case .partial(let fresh): begun = fresh
@@ -208,6 +216,7 @@ struct DownloadTransfer: Sendable {
         var held = partial
         held.remote.totalBytes = remote.totalBytes ?? held.remote.totalBytes
         held.add(DigestFields.expected(head: answer.head, trailers: []))
+        if DigestFields.areAnnounced(by: answer.head) { held.remote.awaitsDigest = true }
         let before = held.durable
         held = try await self.receive(
             answer,

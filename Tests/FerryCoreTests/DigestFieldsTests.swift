@@ -117,6 +117,22 @@ private func hints(_ algorithm: DigestAlgorithm, _ field: String, _ byte: UInt8 
         }
     }
 
+    @Test(
+        arguments: [
+            (200, nil, "Repr-Digest", true), (200, nil, "x-other , content-md5", true),
+            (200, nil, "Content-Digest", true), (200, nil, "X-Amz-Checksum-SHA256", true),
+            (206, "bytes 1-9/10", "Repr-Digest", true), (206, "bytes 1-9/10", "Digest", true),
+            (206, "bytes 1-9/10", "Content-Digest", false), (206, "bytes 0-9/10", "Content-Digest", true),
+            (200, nil, "", false), (200, nil, "Digest-Repr, ETag", false), (404, nil, "Repr-Digest", false),
+        ] as [(Int, String?, String, Bool)]
+    )
+    func `announced trailers are known`(status: Int, range: String?, trailer: String, isAnnounced: Bool) {
+        var fields = [ResponseHead.Field(name: "Trailer", value: trailer)]
+        if let range { fields.append(ResponseHead.Field(name: "Content-Range", value: range)) }
+        let head = ResponseHead(status: status, fields: fields)
+        #expect(DigestFields.areAnnounced(by: head) == isAnnounced)
+    }
+
     @Test(arguments: [100, 103, 201, 203, 204, 301, 304, 400, 404, 416, 500])
     func `other answers say nothing of the file`(status: Int) {
         let head = head(

@@ -360,6 +360,52 @@ import Testing
         }
     }
 
+    /// Chunks of a part, or of all, and a trailer with the digest of the right object; the connection may end before
+    /// the trailer.
+    private static func chunks(of object: TestObject, from start: Int64, isCut: Bool = false) throws -> Reply
+    {
+        let range = start..<Self.size
+        let field = "Repr-Digest: sha-256=:\(Base64.encode(try Self.digest(of: Self.object).bytes)):"
+        let part = "Content-Range: bytes \(start)-\(Self.size - 1)/\(Self.size)"
+        return Reply(
+            start == 0 ? 200 : 206,
+            headers: ["Trailer: Repr-Digest", "ETag: \(Self.object.etag)"] + (start == 0 ? [] : [part]),
+            body: .sequence([
+                .bytes(Array("\(String(range.upperBound - range.lowerBound, radix: 16))\r\n".utf8)),
+                .slice(object, range),
+                .bytes(Array((isCut ? "\r\n" : "\r\n0\r\n\(field)\r\n\r\n").utf8)),
+            ]),
+            declaredLength: .raw(["Transfer-Encoding: chunked"])
+        )
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func `a digest in a trailer is not lost where the answer ends before it`(isRight: Bool, isPart: Bool)
+        async throws
+    {
+        let object = isRight ? Self.object : Self.wrong
+        let begin = Reply(200, headers: ["ETag: \(Self.object.etag)"], body: .slice(object, 0..<Self.size))
+        let overlap = Self.size - ResumePlan.overlapBytes
+        let replies =
+            isPart
+            ? [begin.with(.cut(after: Self.cut)), try Self.chunks(of: object, from: Self.cut, isCut: true)]
+            : [
+                try Self.chunks(of: object, from: 0, isCut: true),
+                Reply(416, headers: ["Content-Range: bytes */\(Self.size)"]),
+            ]
+        let last = [try Self.chunks(of: object, from: overlap), try Self.chunks(of: Self.object, from: 0)]
+        let server = try script((replies + last).map { reply in { _ in reply } })
+        try await withEngine { scope in
+            let told = Told(scope)
+            let job = try await scope.fetch(server.url("file.bin"))
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(server.ranges == [nil, isPart ? Self.cut : Self.size, overlap] + (isRight ? [] : [nil]))
+            #expect(job.mismatches == (isRight ? 0 : 1))
+            #expect(told.verified?.expected.source.rawValue == "Repr-Digest")
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+        }
+    }
+
     @Test func `a digest of a part says nothing of the file`() async throws {
         let part = Base64.encode(try Self.digest(of: Self.object, Self.cut..<Self.size).bytes)
         let server = try script([
