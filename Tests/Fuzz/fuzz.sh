@@ -17,13 +17,13 @@ mkdir -p "$out/findings"
 
 build() {
     json=$project/Sources/FerryControl/ControlJSON.swift
-    set -- "$project"/Sources/FerryCore/*.swift "$project/Sources/FerryHTTP/HeadParser.swift" "$json" \
+    set -- "$project"/Sources/FerryCore/*/*.swift "$project/Sources/FerryHTTP/HeadParser.swift" "$json" \
         "$here"/*.swift
     [ ! -x "$out/fuzz" ] || [ -n "$(find "$@" "$here/fuzz.sh" -newer "$out/fuzz")" ] || return 0
     # One module has nothing to import from itself.
     grep -v '^import FerryCore$' "$project/Sources/FerryHTTP/HeadParser.swift" > "$out/HeadParser.swift"
     swiftc -parse-as-library -sanitize=fuzzer,address -O -g -module-name FerryFuzz -swift-version 6 \
-        "$project"/Sources/FerryCore/*.swift "$out/HeadParser.swift" "$json" "$here"/*.swift -o "$out/fuzz" \
+        "$project"/Sources/FerryCore/*/*.swift "$out/HeadParser.swift" "$json" "$here"/*.swift -o "$out/fuzz" \
         2> "$out/build.log" || { cat "$out/build.log" >&2; exit 2; }
 }
 
