@@ -9,7 +9,7 @@
 struct SyncTrace {
     /// The system calls that are looked at.
     static let calls =
-        "open,openat,openat2,creat,write,writev,pwrite64,pwritev,pwritev2,ftruncate,fsync,fdatasync,"
+        "open,openat,openat2,creat,write,writev,pwrite64,pwritev,pwritev2,ftruncate,fallocate,fsync,fdatasync,"
         + "rename,renameat,renameat2,link,linkat,mkdir,mkdirat"
 
     /// What broke a rule, with the line of the trace.
@@ -57,7 +57,7 @@ struct SyncTrace {
             self.sync(path, event, line: line)
         case _ where !event.succeeded:
             return
-        case "write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate":
+        case "write", "writev", "pwrite64", "pwritev", "pwritev2", "ftruncate", "fallocate":
             if let path = event.file, self.data.contains(path), self.unsynced[path] == nil {
                 self.unsynced[path] = line
             }

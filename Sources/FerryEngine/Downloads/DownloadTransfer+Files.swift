@@ -114,9 +114,10 @@ extension DownloadTransfer {
             record.partialName = FileName.partial(name: place.name, job: id, generation: record.generation)
             try await self.plan(record, remote: remote, answer: answer)
             self.services.crash.reach(.partialPlanned)
-            let partial = try await self.create(record, remote: remote, length: length)
+            let partial = try await self.create(record, remote: remote)
             try await self.commit(partial)
             self.services.crash.reach(.partialCommitted)
+            if let length { try await self.reserve(length, for: partial, planned: record) }
             return .partial(partial)
         } catch {
             answer.exchange.cancel()
@@ -183,9 +184,7 @@ extension DownloadTransfer {
         }
     }
 
-    private func create(_ record: FileRecord, remote: RemoteObject, length: Int64?) async throws
-        -> PartialFile
-    {
+    private func create(_ record: FileRecord, remote: RemoteObject) async throws -> PartialFile {
         let calls = self.services.calls
         let mode = 0o666 & ~self.request.umask
         let crash = self.services.crash
@@ -198,12 +197,6 @@ extension DownloadTransfer {
                 try folder.remove(record.partialName)
             }
             let file = try folder.create(record.partialName, mode: mode)
-            do throws(SystemError) {
-                if let length { try file.reserve(length) }
-            } catch {
-                try? folder.remove(record.partialName)  // it may hold what space there was
-                throw error
-            }
             try folder.sync()
             crash.reach(.partialCreated)
             let identity = try file.identity()
@@ -238,6 +231,18 @@ extension DownloadTransfer {
             try transaction.save(job)
         }
         if record.generation > 1 { try await self.commit(partial.prefix, of: partial) }
+    }
+
+    /// Reserves space for all of a partial; where there is none, the partial goes and is only planned again.
+    private func reserve(_ length: Int64, for partial: PartialFile, planned: FileRecord) async throws {
+        do {
+            try await self.services.disk.run { try partial.file.reserve(length) }
+        } catch {
+            // It may hold what space there was.
+            try await self.services.disk.run { try? partial.folder.remove(partial.record.partialName) }
+            try await self.services.store.write { try $0.save(planned) }
+            throw error
+        }
     }
 
     // MARK: Finishing
