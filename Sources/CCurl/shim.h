@@ -73,10 +73,6 @@ static inline CURLcode ferry_curl_set_prereq_callback(
     return curl_easy_setopt(handle, option, callback);
 }
 
-static inline CURLMcode ferry_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
-    return curl_multi_setopt(multi, option, value);
-}
-
 static inline CURLcode ferry_curl_get_long(CURL *handle, CURLINFO info, long *value) {
     return curl_easy_getinfo(handle, info, value);
 }
