@@ -32,6 +32,22 @@ public final class Folder: Sendable {
         self.path.hasSuffix("/") ? self.path + name : "\(self.path)/\(name)"
     }
 
+    /// The path of a file in it by now: another one than ``path(of:)`` if the folder was moved since it was opened.
+    public func currentPath(of name: String) -> String {
+        var opened = stat()
+        var named = stat()
+        if fstat(self.descriptor, &opened) == 0, stat(self.path, &named) == 0,
+            opened.st_dev == named.st_dev, opened.st_ino == named.st_ino
+        {
+            return self.path(of: name)
+        }
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let count = readlink("/proc/self/fd/\(self.descriptor)", &buffer, buffer.count - 1)
+        let moved = String(decoding: buffer.prefix(max(0, count)).map(UInt8.init(bitPattern:)), as: UTF8.self)
+        guard moved.hasPrefix("/") else { return self.path(of: name) }
+        return moved == "/" ? "/\(name)" : "\(moved)/\(name)"
+    }
+
     /// Creates a file that must not exist, with exactly this mode.
     public func create(_ name: String, mode: UInt32) throws(SystemError) -> OpenFile {
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC

@@ -34,8 +34,11 @@ public final class OpenFile: Sendable {
             self.isRegular = info.st_mode & S_IFMT == S_IFREG
         }
 
-        private static func nanoseconds(_ time: timespec) -> Int64 {
-            Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        /// Times before 1677 and after 2262 are the first and the last that fit: anybody can set one (touch(1)).
+        static func nanoseconds(_ time: timespec) -> Int64 {
+            let (seconds, overflows) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+            let (sum, overflowsToo) = seconds.addingReportingOverflow(Int64(time.tv_nsec))
+            return overflows || overflowsToo ? (time.tv_sec < 0 ? .min : .max) : sum
         }
 
         /// Whether both name the same file, whatever its size, for one that was found under the same path.
@@ -130,12 +133,10 @@ public final class OpenFile: Sendable {
         guard self.calls.fsync(self.descriptor) == 0 else { throw self.failure("sync") }
     }
 
-    /// Sets the time of the last change, in nanoseconds since the epoch.
-    public func setModified(nanoseconds: Int64) throws(SystemError) {
-        let time = timespec(
-            tv_sec: Int(nanoseconds / 1_000_000_000),
-            tv_nsec: Int(nanoseconds % 1_000_000_000)
-        )
+    /// Sets the time of the last change, in seconds since the epoch; one that the file system cannot keep becomes
+    /// the nearest one that it can.
+    public func setModified(seconds: Int64) throws(SystemError) {
+        let time = timespec(tv_sec: Int(seconds), tv_nsec: 0)
         guard futimens(self.descriptor, [time, time]) == 0 else { throw self.failure("set the time of") }
     }
 

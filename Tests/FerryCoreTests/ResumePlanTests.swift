@@ -452,6 +452,22 @@ import Testing
         #expect(self.judge(answer, offset: 400, stored: nil) == .askAgain(.unusableRange))
     }
 
+    @Test(
+        arguments: [
+            ("bytes */100", .askAgain(.changed)),
+            ("bytes */300", .askAgain(.changed)),
+            ("bytes */399", .askAgain(.changed)),
+            ("bytes */400", .askAgain(.unusableRange)),
+            ("bytes */401", .askAgain(.unusableRange)),
+        ] as [(String, AnswerVerdict)]
+    )
+    func `a 416 to an overlap never completes what is longer`(range: String, expected: AnswerVerdict) {
+        let answer = head(416, ["Content-Range": range])
+        let stored = RemoteObject()
+        let verdict = ResumePlan.judge(answer, offset: 300, overlap: 100, stored: stored, now: now)
+        #expect(verdict == expected)
+    }
+
     @Test func `every status has its verdict`() {
         for offset in [0, 400] as [Int64] {
             for status in -1...1_000 {

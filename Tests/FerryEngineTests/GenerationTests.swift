@@ -1,6 +1,7 @@
 import FerryCore
 import FerryStore
 import FerryTestSupport
+import Glibc
 import Testing
 
 @testable import FerryEngine
@@ -103,6 +104,96 @@ import Testing
             #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
             #expect(try scope.names == ["file.bin"])
             #expect(try await scope.store.read { try $0.files(id).count + $0.cleanups().count } <= 1)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `an object that is seen and brings no byte costs none`(isRestarted: Bool) async throws {
+        let new = Self.object.changed()
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 500_000)) },
+            { .object(new, for: $0).with(.cut(after: 0)) },
+            // Nothing is there of the new one: it asks for all, and gets the old one.
+            { .object(Self.object, for: $0) },
+            { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            for durable in [500_000, 0] as [Int64] {
+                let job = try await scope.next(id, .waiting)
+                #expect(job.bytesDurable == durable)
+                if isRestarted { try await scope.restart() }
+                try await scope.passWait(of: job)
+            }
+            let job = try await scope.end(of: id)
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(server.ranges == [nil, 500_000, nil, 500_000])
+            #expect(try await scope.events(of: id, "restarted").map(\.reason) == ["changed", "changed-back"])
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
+    @Test func `a shorter object that ends where the overlap begins is another one`() async throws {
+        let new = Self.object.changed(size: 500_000 - ResumePlan.overlapBytes)
+        let nameless: Quirks = [.noTag, .noLastModified, .chunked]
+        let server = try script([
+            { .object(Self.object, for: $0, quirks: nameless).with(.cut(after: 500_000)) },
+            { .object(new, for: $0, quirks: nameless) },
+        ])
+        try await withEngine { scope in
+            let job = try await scope.fetch(server.url("file.bin"))
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(server.ranges == [nil, new.size, nil])
+            #expect(try new.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `an object as long as what is there is compared`(isSame: Bool) async throws {
+        let short = TestObject(size: 500_000, seed: Self.object.seed, version: Self.object.version)
+        let now = isSame ? short : Self.object.changed(size: 500_000)
+        let server = try script([
+            {
+                .object(Self.object, for: $0, quirks: [.noLastModified, .chunked])
+                    .with(.cut(after: 500_000))
+            },
+            { _ in Reply(416, headers: ["Content-Range: bytes */500000"]) },
+            { .object(now, for: $0, quirks: [.noLastModified, .noTag, .ifRangeIgnored]) },
+        ])
+        try await withEngine { scope in
+            let job = try await scope.fetch(server.url("file.bin"))
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            let overlap = 500_000 - ResumePlan.overlapBytes
+            #expect(server.ranges == [nil, 500_000, overlap] + (isSame ? [] : [nil]))
+            #expect(try now.matches(scope.folder.file("data/file.bin")) == nil)
+            #expect(try scope.names == ["file.bin"])
+        }
+    }
+
+    @Test(arguments: ["file", "folder", "link", "pipe"])
+    func `what another queue has left does not stand in the way`(kind: String) async throws {
+        let server = try script([
+            { .object(Self.object, for: $0).with(.cut(after: 300_000)) }, { .object(Self.object, for: $0) },
+        ])
+        try await withEngine { scope in
+            let names = Self.names(JobID(rawValue: 1), 1, 2)
+            switch kind {
+            case "file": try scope.folder.write("data/\(names[0])", "theirs")
+            case "folder": _ = try scope.folder.makeFolder("data/\(names[0])")
+            case "link": try #require(symlink("nowhere", scope.folder.file("data/\(names[0])")) == 0)
+            default: try #require(mkfifo(scope.folder.file("data/\(names[0])"), 0o600) == 0)
+            }
+            let id = try await scope.add(server.url("file.bin"))
+            let waiting = try await scope.next(id, .waiting)
+            #expect(try scope.names == names)
+            try await scope.restart()
+            try await scope.passWait(of: waiting)
+            #expect(try await scope.end(of: id).state == .completed)
+            #expect(server.ranges == [nil, 300_000])
+            #expect(try scope.names == [names[0], "file.bin"])
+            #expect(try kind != "file" || scope.folder.text("data/\(names[0])") == "theirs")
         }
     }
 

@@ -175,7 +175,60 @@ import Testing
         }
     }
 
+    @Test func `a body that packs a thousandfold is unpacked`() async throws {
+        let size = 160 << 20  // more than libcurl would hold back
+        try await withEngine { scope in
+            let path = scope.folder.file("zeros")
+            try scope.folder.write("zeros", "")
+            #expect(truncate(path, size) == 0)
+            let server = try await Self.packed(path)
+            let job = try await scope.fetch(server.url("file.bin")) { $0.compressed = true }
+            #expect(job.state == .completed, "\(job.message ?? "")")
+            #expect(job.attempts == 1)
+            #expect(try Self.status(scope.folder.file("data/file.bin")).st_size == size)
+        }
+    }
+
+    @Test func `a packed body that libcurl cannot unpack is the server's matter`() async throws {
+        try await withEngine { scope in
+            let path = scope.folder.file("object")
+            try Self.object.write(to: path)
+            _ = try await Self.packed(path)
+            let packed = try scope.folder.read("object.gz")
+            let server = try ScriptedServer { _, _ in
+                Reply(200, headers: ["Content-Encoding: gzip"], body: .bytes(packed + packed))
+            }
+            let job = try await scope.fetch(server.url("file.bin")) {
+                $0.compressed = true
+                $0.attempts = 1
+            }
+            #expect(job.failureReason == .badResponse)
+            #expect(job.message?.contains("--compressed") == true)
+        }
+    }
+
     // MARK: Date
+
+    @Test(
+        arguments: [
+            "Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 2300 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT",
+        ]
+    )
+    func `a date that no file can have is no failure`(date: String) async throws {
+        let server = try ScriptedServer { _, _ in
+            Reply(200, headers: ["Last-Modified: \(date)"], body: .bytes([1, 2, 3]))
+        }
+        try await withEngine { scope in
+            for isAgain in [false, true] {
+                let job = try await scope.fetch(server.url("file.bin")) {
+                    $0.remoteTime = true
+                    $0.output = scope.folder.file("data/file.bin")
+                    if isAgain { $0.ifExists = .update }
+                }
+                #expect(job.state == .completed, "\(job.message ?? "")")
+            }
+        }
+    }
 
     @Test(arguments: [true, false])
     func `the file has the server's date if that is wanted`(isWanted: Bool) async throws {

@@ -109,6 +109,38 @@ import Testing
         }
     }
 
+    @Test func `a file that is left alone is told by its own name`() async throws {
+        let server = try ScriptedServer { request, _ in
+            .object(Self.object, for: request)
+                .with(header: "Content-Disposition: attachment; filename=name.bin")
+        }
+        try await withEngine { scope in
+            _ = try scope.folder.makeFolder("data")
+            try scope.folder.write("data/name.bin", "mine")
+            let job = try await scope.fetch(server.url("file.bin")) { $0.ifExists = .skip }
+            #expect(job.state == .completed)
+            #expect(job.path == scope.folder.file("data/name.bin"))
+            #expect(try scope.folder.text("data/name.bin") == "mine")
+            #expect(try scope.names == ["name.bin"])
+        }
+    }
+
+    @Test func `a folder that is moved meanwhile is told by its own name`() async throws {
+        let gate = Gate()
+        let server = try ScriptedServer { request, _ in
+            .object(Self.object, for: request).with(.stall(after: 5_000, until: gate))
+        }
+        try await withEngine { scope in
+            let id = try await scope.add(server.url("file.bin"))
+            try await scope.waitForBytes(5_000, of: id)
+            try #require(rename(scope.folder.file("data"), scope.folder.file("moved")) == 0)
+            gate.open()
+            let path = try #require(try await scope.end(of: id).path)
+            #expect(path.hasSuffix("/moved/file.bin"))
+            #expect(try Self.object.matches(path) == nil)
+        }
+    }
+
     @Test func `a very long name is cut and keeps its extension`() async throws {
         let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
         try await withEngine { scope in

@@ -308,6 +308,28 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a partial is found where its folder was moved to`(hasPartial: Bool) async throws {
+        let server = try self.server()
+        try await withEngine { scope in
+            let id = try await self.running(scope, server)
+            _ = try await scope.steer(.pause, id)
+            try #require(rename(scope.folder.file("data"), scope.folder.file("moved")) == 0)
+            if !hasPartial {
+                for name in try scope.folder.names(in: "moved") {
+                    try #require(unlink(scope.folder.file("moved/\(name)")) == 0)
+                }
+            }
+            let path = scope.folder.file("moved/other.bin")
+            #expect(try await scope.set(JobChanges(output: path), id).error == nil)
+            _ = try await scope.steer(.resume, id)
+            #expect(try await scope.end(of: id).path == path)
+            #expect(server.ranges == [nil, hasPartial ? 300_000 : nil])
+            #expect(try Self.object.matches(path) == nil)
+            #expect(try scope.folder.names(in: "moved") == ["other.bin"])
+        }
+    }
+
     @Test func `a file that cannot be had is refused`() async throws {
         let server = try self.server()
         try await withEngine(mode: .attached) { scope in

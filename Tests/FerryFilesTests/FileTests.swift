@@ -180,6 +180,44 @@ import Testing
         }
     }
 
+    @Test func `a folder that was moved tells its new path`() throws {
+        try withTemporaryFolder { folder in
+            let opened = try Folder(folder.makeFolder("one"))
+            #expect(opened.currentPath(of: "file") == folder.file("one/file"))
+            try #require(rename(folder.file("one"), folder.file("two")) == 0)
+            #expect(opened.currentPath(of: "file").hasSuffix("/two/file"))
+            _ = try folder.makeFolder("one")
+            #expect(opened.currentPath(of: "file").hasSuffix("/two/file"))
+            try #require(symlink(folder.file("two"), folder.file("link")) == 0)
+            #expect(try Folder(folder.file("link")).currentPath(of: "file") == folder.file("link/file"))
+            #expect(try Folder("/").currentPath(of: "file") == "/file")
+        }
+    }
+
+    @Test(
+        arguments: [
+            (0, 0, 0), (1, 5, 1_000_000_005), (-1, 5, -999_999_995),
+            (9_223_372_036, 0, 9_223_372_036_000_000_000),
+            (9_223_372_036, 999_999_999, .max), (253_402_300_799, 0, .max), (.max, 0, .max),
+            (-9_223_372_037, 0, .min), (.min, 0, .min),
+        ] as [(Int, Int, Int64)]
+    )
+    func `times that do not fit are the nearest that do`(seconds: Int, rest: Int, expected: Int64) {
+        #expect(OpenFile.Identity.nanoseconds(timespec(tv_sec: seconds, tv_nsec: rest)) == expected)
+    }
+
+    @Test(arguments: [-62_135_596_800, -1, 0, 784_111_777, 32_503_680_000, 253_402_300_799] as [Int64])
+    func `any time can be set and read back`(seconds: Int64) throws {
+        try withTemporaryFolder { folder in
+            try folder.write("file", "")
+            let file = try Folder(folder.path).open("file")
+            try file.setModified(seconds: seconds)  // what the file system cannot keep becomes what it can
+            let modified = try file.identity().modifiedNanoseconds
+            #expect((modified < 0) == (seconds < 0))
+            if (0..<2_000_000_000).contains(seconds) { #expect(modified == seconds * 1_000_000_000) }
+        }
+    }
+
     // MARK: Renaming
 
     /// How the kernel answers to RENAME_NOREPLACE.

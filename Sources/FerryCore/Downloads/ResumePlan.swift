@@ -43,12 +43,14 @@ public enum ResumePlan {
     /// - Parameters:
     ///   - head: The final head, no 1xx.
     ///   - offset: The first byte that was asked for; 0 means that no `Range` was sent.
+    ///   - overlap: Bytes from there on that are there already.
     ///   - stored: What is known of the object; nil if this is the first answer.
     ///   - now: Our clock.
     /// - Returns: What to do with the body, if there is one.
     public static func judge(
         _ head: ResponseHead,
         offset: Int64,
+        overlap: Int64 = 0,
         stored: RemoteObject?,
         now: Timestamp
     ) -> AnswerVerdict {
@@ -68,7 +70,7 @@ public enum ResumePlan {
         case 412 where offset > 0:
             .askAgain(.changed)
         case 416 where offset > 0:
-            self.judgeUnsatisfied(head, offset: offset, stored: stored, now: now)
+            self.judgeUnsatisfied(head, offset: offset, held: offset + overlap, stored: stored, now: now)
         case 300...599:
             .refused
         default:
@@ -147,6 +149,7 @@ public enum ResumePlan {
     private static func judgeUnsatisfied(
         _ head: ResponseHead,
         offset: Int64,
+        held: Int64,
         stored: RemoteObject?,
         now: Timestamp
     ) -> AnswerVerdict {
@@ -154,7 +157,8 @@ public enum ResumePlan {
             return .askAgain(.unusableRange)
         }
         let answer = RemoteObject(head: head, totalBytes: total, now: now)
-        if total < offset || stored.compare(answer) == .different { return .askAgain(.changed) }
+        // Fewer bytes than are there: it is another object, though it may end where the overlap begins.
+        if total < held || stored.compare(answer) == .different { return .askAgain(.changed) }
         return total == offset ? .complete : .askAgain(.unusableRange)
     }
 

@@ -100,6 +100,12 @@ extension DownloadTransfer {
         case nil: break
         }
         try self.running.checkStop()
+        // Neither the disk nor the memory has refused: libcurl says so of a packed body that it cannot unpack.
+        if self.request.compressed, end.code == 23 || end.code == 27 {
+            throw TransferFailure(
+                .badResponse("the compressed body cannot be unpacked; without --compressed none is asked for")
+            )
+        }
         guard end.code == 0 else { throw end.failure(of: answer.address) }
         let taken = sink.takenEnd
         if let expected = plan.expected, taken != expected { throw TransferFailure(.shortBody) }

@@ -91,14 +91,12 @@ extension DownloadTransfer {
             if let known {
                 place = (known.directory, known.name)
             } else {
-                guard let decided = try await self.decideName(answer) else {
+                switch try await self.decideName(answer) {
+                case .reserved(let directory, let name): place = (directory, name)
+                case .leftAlone(let path):
                     answer.exchange.cancel()
-                    let (directory, name) = self.plannedPlace
-                    return .leftAlone(
-                        self.leftAlone(ExistingFile(path: "\(directory)/\(name)", conditions: []))
-                    )
+                    return .leftAlone(self.leftAlone(ExistingFile(path: path, conditions: [])))
                 }
-                place = decided
             }
             var record = FileRecord(
                 job: id,
@@ -111,7 +109,7 @@ extension DownloadTransfer {
                 remote: remote.json,
                 finalURL: URLRedaction.redact(answer.address.url)
             )
-            record.partialName = FileName.partial(name: place.name, job: id, generation: record.generation)
+            try await self.nameThePartial(&record)
             try await self.plan(record, remote: remote, answer: answer)
             self.services.crash.reach(.partialPlanned)
             let partial = try await self.create(record, remote: remote)
@@ -125,8 +123,16 @@ extension DownloadTransfer {
         }
     }
 
-    /// The folder and name of the file; nil if `skip` says to leave the one that is there.
-    private func decideName(_ answer: Answer) async throws -> (directory: String, name: String)? {
+    /// What is decided about a file's name.
+    private enum DecidedName: Sendable {
+        /// It is this job's.
+        case reserved(directory: String, name: String)
+        /// `skip` says to leave the file that is there.
+        case leftAlone(path: String)
+    }
+
+    /// Decides the folder and name of the file.
+    private func decideName(_ answer: Answer) async throws -> DecidedName {
         let policy = self.request.ifExists ?? (self.request.output == nil ? .rename : .fail)
         let (directory, wanted) = self.wantedPlace(answer)
         let calls = self.services.calls
@@ -141,7 +147,7 @@ extension DownloadTransfer {
                 let isOurs = try await self.services.store.write { transaction in
                     try transaction.reserve(directory: directory, name: name, for: id)
                 }
-                if isOurs { return (directory, name) }
+                if isOurs { return .reserved(directory: directory, name: name) }
                 if policy != .rename {
                     throw TransferFailure(
                         .exists(folder.path(of: name)),
@@ -149,7 +155,7 @@ extension DownloadTransfer {
                     )
                 }
             } else if policy == .skip {
-                return nil
+                return .leftAlone(path: folder.path(of: name))
             } else if policy != .rename {
                 throw TransferFailure(.exists(folder.path(of: name)))
             }
@@ -163,6 +169,27 @@ extension DownloadTransfer {
         let name =
             offered.flatMap { FileName.safe($0) } ?? FileName.fromURLPath(answer.address.path) ?? "index"
         return (self.request.directory, name)
+    }
+
+    /// Gives the partial the first generation's name that nothing else has: another queue may have the same job
+    /// number, and one that was lost may have left its partials.
+    private func nameThePartial(_ record: inout FileRecord) async throws {
+        let planned = record
+        let calls = self.services.calls
+        record = try await self.services.disk.run {
+            let folder = try Folder(planned.directory, calls: calls)
+            var record = planned
+            while true {
+                record.partialName = FileName.partial(
+                    name: record.name,
+                    job: record.job,
+                    generation: record.generation
+                )
+                let found = try folder.identity(of: record.partialName)
+                if found.map({ $0.isRegular && $0.size == 0 }) ?? true { return record }
+                record.generation += 1
+            }
+        }
     }
 
     /// Commits the intent to create a partial, and what the head has told.
@@ -393,7 +420,7 @@ extension DownloadTransfer {
         guard self.request.remoteTime, let text = remote.lastModified,
             let date = HTTPDate.parse(text, now: self.services.time.now())
         else { return }
-        try? file.setModified(nanoseconds: date.milliseconds * 1_000_000)
+        try? file.setModified(seconds: date.milliseconds / 1_000)  // HTTP knows whole seconds
     }
 
     private func commitFinishing(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws {
@@ -444,7 +471,7 @@ extension DownloadTransfer {
             crash.reach(.folderSynced)
             return .published(
                 PublishedFile(
-                    path: folder.path(of: record.name),
+                    path: folder.currentPath(of: record.name),
                     identity: try file.identity(),
                     remote: remote,
                     fingerprint: fingerprint

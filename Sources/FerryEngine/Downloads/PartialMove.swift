@@ -16,7 +16,9 @@ struct PartialMove: Sendable {
     /// The partial's record before; nil if there is no partial.
     let old: FileRecord?
     /// The partial's name in the new folder; nil if it stays where it is.
-    let partialName: String?
+    private(set) var partialName: String?
+    /// Whether the partial came with its old folder, which was moved to the new place: it has one name then.
+    var isMoved = false
 
     /// Looks whether the new place can be had, before anything is stopped for it.
     ///
@@ -49,12 +51,21 @@ struct PartialMove: Sendable {
         }
         let partialName = FileName.partial(name: name, job: job, generation: old.generation)
         let calls = services.calls
-        try await services.disk.run {
+        let isMoved = try await services.disk.run { () -> Bool in
             let folder = try Folder(directory, calls: calls)
-            let source = try Folder(old.directory, calls: calls)
+            if try folder.identity(of: old.partialName)?.isSameFile(inode: old.inode) == true {
+                return true
+            }
+            let source: Folder
+            do throws(SystemError) {
+                source = try Folder(old.directory, calls: calls)
+            } catch {
+                guard error.errno == ENOENT || error.errno == ENOTDIR else { throw error }
+                return false  // it is gone, and the partial with it
+            }
             // One that is not there, or not ours, is the next attempt's matter.
             guard try source.identity(of: old.partialName)?.isSameFile(inode: old.inode) == true else {
-                return
+                return false
             }
             do throws(SystemError) {
                 try source.link(old.partialName, to: folder, as: partialName)
@@ -67,8 +78,11 @@ struct PartialMove: Sendable {
                 )
             }
             try folder.sync()
+            return false
         }
-        return PartialMove(directory: directory, name: name, old: old, partialName: partialName)
+        var move = PartialMove(directory: directory, name: name, old: old, partialName: partialName)
+        if isMoved { (move.partialName, move.isMoved) = (old.partialName, true) }
+        return move
     }
 
     /// Makes the new place the job's, in the transaction that changes its request.
@@ -85,7 +99,7 @@ struct PartialMove: Sendable {
         try transaction.release(job.id)
         _ = try transaction.reserve(directory: self.directory, name: self.name, for: job.id)
         guard var record = self.old else { return true }
-        if let partialName {
+        if let partialName, !self.isMoved {
             let detail = try Cleanup.detail(record)
             cleanups.insert(
                 try transaction.add(cleanup: Cleanup.unlink, job: job.id, detail: detail, at: now)
@@ -101,7 +115,7 @@ struct PartialMove: Sendable {
 
     /// Takes the second name away again.
     func undo(services: TransferServices) async {
-        guard let partialName, let old else { return }
+        guard let partialName, let old, !self.isMoved else { return }
         let directory = self.directory
         let calls = services.calls
         // A name that stays does no harm; `ferry doctor` finds it.
