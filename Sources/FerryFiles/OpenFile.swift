@@ -34,8 +34,13 @@ public final class OpenFile: Sendable {
             self.isRegular = info.st_mode & S_IFMT == S_IFREG
         }
 
-        private static func nanoseconds(_ time: timespec) -> Int64 {
-            Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+        /// A time before 1677 or after 2262, which a file can have, counts as the earliest or the latest one that
+        /// a count of nanoseconds can hold.
+        static func nanoseconds(_ time: timespec) -> Int64 {
+            let seconds = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+            let sum = seconds.partialValue.addingReportingOverflow(Int64(time.tv_nsec))
+            guard !seconds.overflow, !sum.overflow else { return time.tv_sec < 0 ? .min : .max }
+            return sum.partialValue
         }
 
         /// Whether both name the same file, whatever its size, for one that was found under the same path.

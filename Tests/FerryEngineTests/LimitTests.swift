@@ -198,6 +198,19 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT"])
+    func `a date that no file can have is no failure`(date: String) async throws {
+        let server = try ScriptedServer { request, _ in
+            var reply = Reply.object(Self.object, for: request, quirks: [.noLastModified])
+            reply.headers.append("Last-Modified: \(date)")
+            return reply
+        }
+        try await withEngine { scope in
+            let job = try await scope.fetch(server.url("file.bin")) { $0.remoteTime = true }
+            #expect(job.state == .completed)
+        }
+    }
+
     @Test func `a resumed file has the server's date`() async throws {
         let server = try script([
             { .object(Self.object, for: $0).with(.cut(after: 300_000)) }, { .object(Self.object, for: $0) },

@@ -57,6 +57,18 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (0, 1, 1), (-1, 5, -999_999_995), (253_402_300_799, 0, .max), (9_223_372_036, 854_775_808, .max),
+        (-62_135_596_800, 0, .min), (.max, 999_999_999, .max), (.min, 0, .min),
+    ])
+    func `a date that nanoseconds cannot hold is the last or the first one`(
+        seconds: Int,
+        rest: Int,
+        expected: Int64
+    ) {
+        #expect(OpenFile.Identity.nanoseconds(timespec(tv_sec: seconds, tv_nsec: rest)) == expected)
+    }
+
     @Test(arguments: [ENOSPC, EDQUOT, EFBIG])
     func `a full disk is found when space is reserved`(code: Int32) throws {
         try withTemporaryFolder { folder in

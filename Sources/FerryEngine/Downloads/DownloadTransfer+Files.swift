@@ -393,7 +393,9 @@ extension DownloadTransfer {
         guard self.request.remoteTime, let text = remote.lastModified,
             let date = HTTPDate.parse(text, now: self.services.time.now())
         else { return }
-        try? file.setModified(nanoseconds: date.milliseconds * 1_000_000)
+        let nanoseconds = date.milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        guard !nanoseconds.overflow else { return }  // before 1677 or after 2262
+        try? file.setModified(nanoseconds: nanoseconds.partialValue)
     }
 
     private func commitFinishing(_ partial: PartialFile, total: Int64, lengthProved: Bool) async throws {
