@@ -111,10 +111,7 @@ extension DownloadTransfer {
                 remote: remote.json,
                 finalURL: URLRedaction.redact(answer.address.url)
             )
-            record.partialName = FileName.partial(name: place.name, job: id, generation: record.generation)
-            try await self.plan(record, remote: remote, answer: answer)
-            self.services.crash.reach(.partialPlanned)
-            let partial = try await self.create(record, remote: remote)
+            let partial = try await self.createPlanned(&record, remote: remote, answer: answer)
             try await self.commit(partial)
             self.services.crash.reach(.partialCommitted)
             if let length { try await self.reserve(length, for: partial, planned: record) }
@@ -183,6 +180,32 @@ extension DownloadTransfer {
             try transaction.save(job)
         }
     }
+
+    /// Plans and creates a partial, in the next generation whose name is free.
+    ///
+    /// Job numbers begin at 1 in every queue, so two queues that fetch a file of one name into one folder may want
+    /// the same partial. A planned generation that never had a file goes with the first commit of a later one.
+    private func createPlanned(
+        _ record: inout FileRecord,
+        remote: RemoteObject,
+        answer: Answer
+    ) async throws -> PartialFile {
+        let (id, first) = (self.running.id, record.generation)
+        while true {
+            record.partialName = FileName.partial(name: record.name, job: id, generation: record.generation)
+            try await self.plan(record, remote: remote, answer: answer)
+            self.services.crash.reach(.partialPlanned)
+            do {
+                return try await self.create(record, remote: remote)
+            } catch let error as SystemError where error.errno == EEXIST {
+                guard record.generation - first < Self.foreignPartials else { throw error }
+                record.generation += 1
+            }
+        }
+    }
+
+    /// How many partials of others may be in the way of a new one.
+    private static let foreignPartials = 16
 
     private func create(_ record: FileRecord, remote: RemoteObject) async throws -> PartialFile {
         let calls = self.services.calls
