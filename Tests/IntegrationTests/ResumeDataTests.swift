@@ -80,6 +80,13 @@ import Testing
             expectRefusal(missing, status: 1, says: ["missing/x.json", "No such file"])
             #expect(try await first.job()["state"].text == "paused")
 
+            let link = first.folder.file("link.json")
+            #expect(symlink("/dev/null", link) == 0)
+            let device = try await first.ferry("cancel", "1", "--resume-data", "link.json")
+            expectRefusal(device, status: 1, says: [link, "is not a file"])
+            #expect(try await first.job()["state"].text == "paused")
+            #expect(unlink(link) == 0)
+
             let file = first.folder.file("kept.json")
             try await first.success("cancel", "1", "--resume-data", file)
             #expect(Self.mode(file) == 0o600)
