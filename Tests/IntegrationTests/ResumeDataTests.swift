@@ -183,6 +183,22 @@ import Testing
         }
     }
 
+    @Test func `what a document calls whole is asked for all the same`() async throws {
+        try await self.withPausedJob { first, second, server in
+            let target = try second.target()
+            let text = try await first.success("resume-data", "export", "1")
+            let key = "\"total_bytes\":"
+            let edited = text.replacing("\(key)\(Self.object.size)", with: "\(key)\(Self.fetched)")
+            #expect(edited != text)
+            try second.folder.write("x.json", edited)
+            try await Self.copy("\(try first.target())/\(Self.partial)", to: "\(target)/\(Self.partial)")
+            try await second.success("resume-data", "import", "x.json", "-d", target)
+            try await second.success("wait", "1")
+            #expect(server.requests.map(\.rangeStart) == [nil, Self.fetched])
+            #expect(try Self.object.matches("\(target)/object.bin") == nil)
+        }
+    }
+
     @Test func `a partial that another transfer writes is refused`() async throws {
         let gate = Gate()
         let server = try Self.server(gate)
