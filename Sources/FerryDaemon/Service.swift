@@ -18,6 +18,7 @@ public enum FerryService {
 
     /// Runs `ferryd` with the process's arguments until it is told to stop.
     public static func main() -> Never {
+        StandardDescriptors.hold()
         let arguments = Array(CommandLine.arguments.dropFirst())
         var status: Int32?
         do throws(FerryError) {
@@ -53,7 +54,12 @@ public enum FerryService {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
-            guard count > 0 else { return }  // nothing can be done about a closed output
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let problem = "ferryd: cannot write to standard output: \(SystemError.text(errno))\n"
+                _ = problem.withCString { write(2, $0, strlen($0)) }
+                exit(ExitStatus.failed.rawValue)
+            }
             rest = rest.dropFirst(count)
         }
     }

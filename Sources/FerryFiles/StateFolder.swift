@@ -99,7 +99,7 @@ public final class StateFolder: Sendable {
             return flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
         }
 
-        private static let name = "daemon.lock"
+        fileprivate static let name = "daemon.lock"
     }
 
     private static func check(_ descriptor: Int32, _ path: String) throws(FerryError) {
@@ -119,6 +119,12 @@ public final class StateFolder: Sendable {
                     + "database safely; name a local folder with --state-dir"
             )
         }
+        guard info.st_mode & 0o077 == 0 || Self.isEmptyOrQueue(path) else {
+            throw Self.unusable(
+                "the folder \(path) has files that are no queue's and is open to others, as a state folder must not "
+                    + "be; name a new or empty one with --state-dir"
+            )
+        }
         if info.st_mode & 0o077 != 0, fchmod(descriptor, 0o700) != 0 {
             throw Self.unusable("cannot make the state folder \(path) private: \(Self.reason)")
         }
@@ -131,6 +137,21 @@ public final class StateFolder: Sendable {
             }
             throw FerryError(.busy, "another service owns the queue in \(path)", exitStatus: .noService)
         }
+    }
+
+    /// Whether a folder may be made private: it holds a queue, or nothing that somebody else may need.
+    private static func isEmptyOrQueue(_ path: String) -> Bool {
+        var info = stat()
+        if lstat("\(path)/jobs.db", &info) == 0 { return true }
+        guard let entries = opendir(path) else { return true }  // what comes next tells why
+        defer { closedir(entries) }
+        while let entry = readdir(entries) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if ![".", "..", "ferryd.log", "control.sock", Heir.name].contains(name) { return false }
+        }
+        return true
     }
 
     /// The name of a network file system by its type number (statfs(2)), nil for others.

@@ -32,6 +32,22 @@ import Testing
         }
     }
 
+    @Test(arguments: ["theirs", ""])
+    func `another queue's partial of the same name is left alone`(content: String) async throws {
+        let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
+        try await withEngine { scope in
+            try scope.folder.makeFolder("data")
+            for theirs in ["data/.file.bin.1.ferry-part", "data/.file.bin.1.ferry-part-2"] {
+                try scope.folder.write(theirs, content)
+            }
+            let job = try await scope.fetch(server.url("file.bin"))
+            #expect(job.state == .completed)
+            #expect(try scope.names == [".file.bin.1.ferry-part", ".file.bin.1.ferry-part-2", "file.bin"])
+            #expect(try scope.folder.text("data/.file.bin.1.ferry-part") == content)
+            #expect(try Self.object.matches(scope.folder.file("data/file.bin")) == nil)
+        }
+    }
+
     @Test func `a name that is taken in the last moment is left alone`() async throws {
         let server = try ScriptedServer { request, _ in .object(Self.object, for: request) }
         try await withEngine { folder in

@@ -54,6 +54,22 @@ import Testing
         }
     }
 
+    @Test func `a folder of others' files is not closed to them`() throws {
+        try withTemporaryFolder { folder in
+            let path = folder.file("shared")
+            try folder.makeFolder("shared")
+            try folder.write("shared/theirs", "x")
+            try #require(chmod(path, 0o755) == 0)
+            let error = #expect(throws: FerryError.self) { try StateFolder(path) }
+            #expect(error?.exitStatus == .database)
+            #expect(error?.message.contains("no queue's") == true)
+            #expect(mode(of: path) == 0o755)
+            try folder.write("shared/jobs.db", "x")
+            _ = try StateFolder(path)
+            #expect(mode(of: path) == 0o700)
+        }
+    }
+
     @Test func `what is no folder is refused`() throws {
         try withTemporaryFolder { folder in
             try folder.write("file", "x")

@@ -54,6 +54,39 @@ import Testing
         }
     }
 
+    @Test func `files do not go into the state folder`() async throws {
+        try await withDesk { desk in
+            let server = try Self.server()
+            try await desk.success("add", server.url("other"), "-d", desk.target())
+            #expect(symlink(desk.stateFolder, desk.folder.file("alias")) == 0)
+            for arguments in [
+                ["get", "-d", desk.stateFolder, server.url("jobs.db-journal")],
+                ["add", "-o", "alias/jobs.db", "--if-exists", "overwrite", server.url("file")],
+                ["set", "1", "-o", "\(desk.stateFolder)/board"],
+            ] {
+                let result = try await desk.ferry(arguments)
+                expectRefusal(result, status: 1, says: ["cannot be used", "state"], "\(arguments)")
+            }
+            #expect(server.requests.isEmpty)
+        }
+    }
+
+    @Test func `a command without standard output or standard error does its work`() async throws {
+        try await withDesk { desk in
+            let server = try Self.server()
+            let script = """
+                cd "$(mktemp -d -p .)"
+                "$ferry" get --state-dir "$queue" "$1/a" 2>&- || exit 11
+                "$ferry" get --state-dir "$queue" "$1/b" <&- 2>&- || exit 12
+                "$ferry" list --state-dir "$queue" >&- && exit 13
+                "$ferry" config --state-dir "$queue" >/dev/full && exit 14
+                cmp a b
+                """
+            let result = try await desk.shell(script, server.url(""))
+            #expect(result.status == 0, "\(result.stderr)")
+        }
+    }
+
     @Test func `a folder that closes later fails the job, and a retry goes on`() async throws {
         try await Self.withUserDesk { desk in
             let server = try Self.server()

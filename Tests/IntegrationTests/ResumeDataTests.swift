@@ -80,6 +80,13 @@ import Testing
             expectRefusal(missing, status: 1, says: ["missing/x.json", "No such file"])
             #expect(try await first.job()["state"].text == "paused")
 
+            let link = first.folder.file("link.json")
+            #expect(symlink("/dev/null", link) == 0)
+            let device = try await first.ferry("cancel", "1", "--resume-data", "link.json")
+            expectRefusal(device, status: 1, says: [link, "is not a file"])
+            #expect(try await first.job()["state"].text == "paused")
+            #expect(unlink(link) == 0)
+
             let file = first.folder.file("kept.json")
             try await first.success("cancel", "1", "--resume-data", file)
             #expect(Self.mode(file) == 0o600)
@@ -172,6 +179,22 @@ import Testing
             }
             try await second.success("wait", "1")
             #expect(server.requests.last?.rangeStart == change.offset, "\(change.name)")
+            #expect(try Self.object.matches("\(target)/object.bin") == nil)
+        }
+    }
+
+    @Test func `what a document calls whole is asked for all the same`() async throws {
+        try await self.withPausedJob { first, second, server in
+            let target = try second.target()
+            let text = try await first.success("resume-data", "export", "1")
+            let key = "\"total_bytes\":"
+            let edited = text.replacing("\(key)\(Self.object.size)", with: "\(key)\(Self.fetched)")
+            #expect(edited != text)
+            try second.folder.write("x.json", edited)
+            try await Self.copy("\(try first.target())/\(Self.partial)", to: "\(target)/\(Self.partial)")
+            try await second.success("resume-data", "import", "x.json", "-d", target)
+            try await second.success("wait", "1")
+            #expect(server.requests.map(\.rangeStart) == [nil, Self.fetched])
             #expect(try Self.object.matches("\(target)/object.bin") == nil)
         }
     }

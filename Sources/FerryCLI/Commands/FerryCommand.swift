@@ -7,6 +7,7 @@ import Glibc
 public enum FerryCommand {
     /// Runs the command that this process was started as.
     public static func main() -> Never {
+        StandardDescriptors.hold()
         _ = signal(SIGPIPE, SIG_IGN)  // a reader that has gone shows as EPIPE
         let environment = Surroundings.environmentVariables()
         var console = Console(Arguments(command: .help), environment: environment)

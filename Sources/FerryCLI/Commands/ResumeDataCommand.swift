@@ -175,6 +175,11 @@ extension RunningCommand {
 enum PrivateFile {
     /// Writes a file of mode 0600 in one step: it is there whole and durable, or as it was before.
     static func write(_ bytes: [UInt8], to path: String) throws(FerryError) {
+        var info = stat()
+        if lstat(path, &info) == 0, info.st_mode & S_IFMT != S_IFREG {
+            // To rename over a device or a link would be the end of it.
+            throw FerryError(.localIO, "\(path.shown) exists and is not a file", exitStatus: .failed)
+        }
         let unfinished = "\(path).\(getpid()).new"
         let descriptor = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw self.error("write", path) }

@@ -109,10 +109,8 @@ extension DownloadTransfer {
                 remote: remote.json,
                 finalURL: URLRedaction.redact(answer.address.url)
             )
-            try await self.nameThePartial(&record)
-            try await self.plan(record, remote: remote, answer: answer)
-            self.services.crash.reach(.partialPlanned)
-            let partial = try await self.create(record, remote: remote)
+            let planned = known?.inode == nil ? known?.partialName : nil
+            let partial = try await self.createPlanned(&record, over: planned, remote: remote, answer: answer)
             try await self.commit(partial)
             self.services.crash.reach(.partialCommitted)
             if let length { try await self.reserve(length, for: partial, planned: record) }
@@ -171,27 +169,6 @@ extension DownloadTransfer {
         return (self.request.directory, name)
     }
 
-    /// Gives the partial the first generation's name that nothing else has: another queue may have the same job
-    /// number, and one that was lost may have left its partials.
-    private func nameThePartial(_ record: inout FileRecord) async throws {
-        let planned = record
-        let calls = self.services.calls
-        record = try await self.services.disk.run {
-            let folder = try Folder(planned.directory, calls: calls)
-            var record = planned
-            while true {
-                record.partialName = FileName.partial(
-                    name: record.name,
-                    job: record.job,
-                    generation: record.generation
-                )
-                let found = try folder.identity(of: record.partialName)
-                if found.map({ $0.isRegular && $0.size == 0 }) ?? true { return record }
-                record.generation += 1
-            }
-        }
-    }
-
     /// Commits the intent to create a partial, and what the head has told.
     private func plan(_ record: FileRecord, remote: RemoteObject, answer: Answer) async throws {
         let id = self.running.id
@@ -211,16 +188,48 @@ extension DownloadTransfer {
         }
     }
 
-    private func create(_ record: FileRecord, remote: RemoteObject) async throws -> PartialFile {
+    /// Plans and creates a partial, in the next generation whose name is free.
+    ///
+    /// Job numbers begin at 1 in every queue, so two queues that fetch a file of one name into one folder may want
+    /// the same partial. A planned generation that never had a file goes with the first commit of a later one.
+    private func createPlanned(
+        _ record: inout FileRecord,
+        over leftOver: String?,
+        remote: RemoteObject,
+        answer: Answer
+    ) async throws -> PartialFile {
+        let (id, first) = (self.running.id, record.generation)
+        while true {
+            record.partialName = FileName.partial(name: record.name, job: id, generation: record.generation)
+            try await self.plan(record, remote: remote, answer: answer)
+            self.services.crash.reach(.partialPlanned)
+            do {
+                return try await self.create(record, over: leftOver, remote: remote)
+            } catch let error as SystemError where error.errno == EEXIST {
+                guard record.generation - first < Self.foreignPartials else { throw error }
+                record.generation += 1
+            }
+        }
+    }
+
+    /// How many partials of others may be in the way of a new one.
+    private static let foreignPartials = 16
+
+    /// Creates an empty partial; where an empty file has the name `leftOver`, in its place.
+    private func create(_ record: FileRecord, over leftOver: String?, remote: RemoteObject) async throws
+        -> PartialFile
+    {
         let calls = self.services.calls
         let mode = 0o666 & ~self.request.umask
         let crash = self.services.crash
         let edits = self.services.edits
         return try await self.services.disk.run {
             let folder = try Folder(record.directory, calls: calls)
-            // A crash can have left it behind: then it is empty, for nothing is written before its inode is
-            // committed. One that is not empty is another queue's, and is left alone.
-            if let left = try folder.identity(of: record.partialName), left.isRegular, left.size == 0 {
+            // A crash can have left what was planned behind: then it is empty, for nothing is written before its inode
+            // is committed. Anything else is another queue's, and is left alone.
+            if record.partialName == leftOver, let left = try folder.identity(of: record.partialName),
+                left.isRegular, left.size == 0
+            {
                 try folder.remove(record.partialName)
             }
             let file = try folder.create(record.partialName, mode: mode)

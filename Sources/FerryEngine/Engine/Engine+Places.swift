@@ -9,6 +9,7 @@ extension Engine {
     /// looks with its own: only in folders that are allowed, and it makes those that are missing there itself.
     func checkPlace(_ directory: String, of request: JobRequest) throws(FerryError) {
         let calls = self.services.calls
+        try self.checkIsNotState(directory)
         do throws(SystemError) {
             if let allowed = calls.allowedFolders, request.createsDirectory == true {
                 try allowed.make(directory, mode: 0o777 & ~request.umask)
@@ -18,6 +19,22 @@ extension Engine {
         } catch {
             throw FerryError(.localIO, error.description + Self.hint(error, calls), exitStatus: .failed)
         }
+    }
+
+    /// Refuses the queue's own state folder: a file called `jobs.db` would be the end of the queue, and a server may
+    /// choose the name.
+    func checkIsNotState(_ directory: String) throws(FerryError) {
+        func identity(_ path: String) -> OpenFile.Identity? {
+            try? Folder(path, calls: .real).identity(of: ".")
+        }
+        guard let board = self.boardPath, let state = identity(DownloadTransfer.split(board).directory),
+            let wanted = identity(directory), state.inode == wanted.inode, state.device == wanted.device
+        else { return }
+        throw FerryError(
+            .localIO,
+            "the folder '\(directory)' cannot be used: the queue keeps its state in it; -d DIR names another",
+            exitStatus: .failed
+        )
     }
 
     /// What helps, on a line of its own.

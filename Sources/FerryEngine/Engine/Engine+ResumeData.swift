@@ -200,6 +200,8 @@ private struct Adoption {
         try folder.sync()
         var remote = self.document.remote.object
         remote.verified = nil
+        // A document proves nothing about the server: what would be whole by it is asked for all the same.
+        if remote.totalBytes == found.proved { remote.totalBytes = nil }
         let hasher = PrefixHasher()
         try found.file.read(into: hasher, upTo: found.proved)
         var record = FileRecord(

@@ -64,6 +64,7 @@ extension Engine {
                     ).run()
                 }
                 if new.output != old.output {
+                    try self.checkIsNotState(DownloadTransfer.split(new.output ?? "").directory)
                     try await PartialMove.check(new, job: id, services: self.services)
                     moving.append(id)
                 }

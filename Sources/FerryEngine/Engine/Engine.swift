@@ -47,7 +47,7 @@ public actor Engine {
     public typealias Observer = @Sendable ([JobChange]) -> Void
 
     private(set) var services: TransferServices
-    private let boardPath: String?
+    let boardPath: String?
     let mode: Mode
     /// Takes note of committed changes, then tells whoever made the engine.
     let observer: Observer
