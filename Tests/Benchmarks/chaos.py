@@ -20,9 +20,8 @@ begins where its partial ended, or less than one write before; the service ends 
 A problem prints the round's seed and all answers for that object; `--seed N --rounds 1` draws the same again, though
 not with the same timing. Exit status 1 if there was any.
 """
-import argparse, base64, collections, email.utils, gzip, hashlib, os, random, re, shutil, socket, struct, sys, threading
-import time
-import lab
+import argparse, base64, collections, email.utils, gzip, hashlib, os, random, re, shutil, socket, struct, sys
+import threading, time, lab
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--seed", type=int, default=1)
@@ -38,10 +37,6 @@ PAGE = b"<!doctype html><title>Sign in</title>" + b"<p>Please sign in to go on.<
 OLD = b"what was there before"
 RETRY = '{ limits: { running: 40, per_host: 12 }, retry: { base: "20ms", cap: "300ms" } }'
 figures = collections.Counter()
-
-
-def digest(data):
-    return base64.b64encode(hashlib.sha256(data).digest()).decode()
 
 
 class Thing:
@@ -128,11 +123,6 @@ class Server:
     def url(self, thing, prefix=""):
         port = self.listeners[thing.number % len(self.listeners)].getsockname()[1]
         return f"http://127.0.0.1:{port}/{prefix}{thing.name}"
-
-    def close(self):
-        for listener in self.listeners:
-            listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
 
     def accept(self, listener):
         while True:
@@ -233,6 +223,7 @@ class Server:
             return self.send(connection, "200 OK" if thing.type else "404 No", [("Content-Type", "text/html")], PAGE)
         if holds and offset >= len(body):
             return self.send(connection, "416 Range", [*tags, ("Content-Range", f"bytes */{len(body)}")])
+        digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         first, last, status, extra, trailer = 0, len(body) - 1, "200 OK", [], b""
         if holds:
             status, first = "206 Partial Content", offset
@@ -247,7 +238,7 @@ class Server:
                 extra.append(("Content-Range", f"bytes {first}-{last}/{total}"))
         part = body[first:last + 1]
         if fault in ("digest", "damaged"):
-            extra.append(("Repr-Digest", f"sha-256=:{digest(body)}:"))
+            extra.append(("Repr-Digest", f"sha-256=:{digest}:"))
             if fault == "damaged" and part:
                 part = bytearray(part)
                 part[pick.randrange(len(part))] ^= 1
@@ -268,7 +259,7 @@ class Server:
             extra.append(("Transfer-Encoding", "chunked"))
             if fault == "trailer":
                 extra.append(("Trailer", "Repr-Digest"))
-                trailer = f"Repr-Digest: sha-256=:{digest(body)}:\r\n".encode()
+                trailer = f"Repr-Digest: sha-256=:{digest}:\r\n".encode()
         elif fault == "close" or (fault == "length" and holds and pick.random() < 0.3):
             framed = "close"
             extra.append(("Connection", "close"))
@@ -312,11 +303,12 @@ class Server:
                 time.sleep(max(0, min(1, at / thing.rate - (time.monotonic() - begun))))
 
 
-problems = []
+problems, suspects = [], set()
 
 
 def problem(thing, text, job=None):
     problems.append(text)
+    suspects.add(thing)
     what = f"{thing.name} ({thing.kind}, {thing.regime}, {len(thing.versions)} versions)" if thing else "round"
     print(f"BROKEN seed {seed}: {what}: {text}", flush=True)
     if job is not None:
@@ -335,7 +327,7 @@ class Round:
         self.server, self.queue = Server(self.things), lab.Queue(self.folder + "/s", self.folder + "/h")
         self.queue.configure(RETRY)
         self.jobs, self.before, self.checksums, self.cancelled = {}, {}, {}, set()
-        self.over, self.busy, self.gate = False, 0, threading.Condition()
+        self.over, self.busy, self.gate, self.notes = False, 0, threading.Condition(), []
 
     def command(self, *arguments):
         """Runs a command, though not while the service is to be dead for sure."""
@@ -346,6 +338,8 @@ class Round:
         try:
             process = self.queue.command(*arguments)
             out, error = process.communicate(timeout=60)
+            for job in {int(a) for a in arguments if a.isdigit()} & self.jobs.keys():
+                self.jobs[job].note(self.server, f"{arguments}: {process.returncode} {error.strip()}")
             figures["commands"] += 1
             return process.returncode, out, error
         finally:
@@ -392,7 +386,9 @@ class Round:
                 thing = self.jobs[job]
                 verb = pick.choices(["pause", "resume", "retry", "set", "cancel", "list", "url", "many"],
                                     [20, 30, 20, 12, 3, 5, 6, 4])[0]
-                if verb == "set":
+                if verb in ("pause", "resume", "retry"):
+                    self.command(verb, "-q", str(job))
+                elif verb == "set":
                     self.command("set", "-q", str(job), *pick.choice([
                         ["--priority", str(pick.randint(-9, 9))], ["-l", pick.choice(["1M", "4M", "none"])],
                         ["-H", f"X-N: {pick.random()}"], ["--attempts", "0"], ["-o", f"{self.out}/m{job}.dat"]]))
@@ -407,8 +403,6 @@ class Round:
                             problem(thing, f"job {job} was told as cancelled and has {left}")
                 elif verb == "list":
                     self.command("list", "--json")
-                elif verb != "url":
-                    self.command(verb, "-q", str(job))
             time.sleep(pick.uniform(0, 0.05))
 
     def check_alive(self):
@@ -418,6 +412,7 @@ class Round:
         for line in list(self.queue.notes):
             if re.search(r"internal(?! server error)|Fatal|level=(error|critical)", line, re.IGNORECASE):
                 problem(None, f"the service said: {line}")
+        self.notes += [line.rstrip() for line in self.queue.notes]
         self.queue.notes.clear()
 
     def start(self):
@@ -442,6 +437,9 @@ class Round:
         # An on-demand service that a command had started may still be the one at work.
         alone = self.queue.serving() == self.queue.daemon.pid
         self.queue.kill(number)
+        for thing in self.things.values() if not calm or not alone else ():
+            thing.expected = None
+            thing.note(self.server, f"signal {number}")
         if calm and alone:
             time.sleep(0.03)  # what the service had asked last is read
             sizes = collections.Counter()
@@ -490,7 +488,8 @@ class Round:
             self.queue.kill()
             if pid := self.queue.serving():
                 os.kill(pid, 15)
-            self.server.close()
+            for listener in self.server.listeners:
+                listener.shutdown(socket.SHUT_RDWR)  # ends its thread
             shutil.rmtree(self.folder, ignore_errors=True)
             shutil.rmtree(self.out, ignore_errors=True)
 
@@ -544,8 +543,14 @@ class Round:
                     if file.read() != OLD:
                         problem(None, f"{path} ({what}) is no longer what was there before")
                 paths.add(path)
-        if left := sorted({f"{self.out}/{n}" for n in os.listdir(self.out)} - paths):
-            problem(None, f"left over: {left[:5]}")
+        for path in sorted({f"{self.out}/{n}" for n in os.listdir(self.out)} - paths):
+            found = re.search(r"\.(\d+)\.ferry-part", path)
+            problem(found and self.jobs.get(int(found[1])), f"{path} is left over")
+        for job, thing in self.jobs.items():
+            if thing in suspects:
+                print(self.queue.run("show", str(job)), self.queue.run("log", str(job)), "\n".join(
+                    line for line in self.notes if f" job={job} " in line), sep="\n", flush=True)
+        suspects.clear()
         self.check_alive()
         self.queue.kill(15)
         if self.queue.daemon.returncode != 0:
@@ -567,19 +572,13 @@ class Round:
         if job["bytes_total"] not in (None, len(data)):
             problem(thing, f"{len(data)} bytes, bytes_total is {job['bytes_total']}", job)
         if data in thing.versions:
-            if job["content_encoding"] is not None:
-                problem(thing, "a plain file is told as coded", job)
-            return
+            return job["content_encoding"] is None or problem(thing, "a plain file is told as coded", job)
         if hashlib.sha256(data).digest() in thing.coded:
             figures["coded files"] += 1
-            if job["content_encoding"] != "gzip":
-                problem(thing, "a coded file is told as plain", job)
-            return
+            return job["content_encoding"] == "gzip" or problem(thing, "a coded file is told as plain", job)
         if any(thing.versions[v][:end] == data for v, end in thing.cuts):
             figures["cut files"] += 1
-            if job["length_proved"]:
-                problem(thing, "a cut file's length is told as proved", job)
-            return
+            return not job["length_proved"] or problem(thing, "a cut file's length is told as proved", job)
         near = max(thing.versions, key=lambda v: sum(a == b for a, b in zip(v[::997], data[::997])))
         at = next((n for n, (a, b) in enumerate(zip(near, data)) if a != b), min(len(near), len(data)))
         problem(thing, f"WRONG FILE: {len(data)} bytes, no version; differs at {at} from version "
