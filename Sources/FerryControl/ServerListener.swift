@@ -61,7 +61,7 @@ final class ServerListener: Sendable {
             throw FerryError(
                 .localIO,
                 "cannot make the folder \(folder) for the control socket: \(SystemFailure.words(errno))",
-                exitStatus: .failed
+                exitStatus: .noService
             )
         }
     }
@@ -77,7 +77,7 @@ final class ServerListener: Sendable {
             throw FerryError(
                 .localIO,
                 "\(path) should be the control socket but is something else; remove it or choose another folder",
-                exitStatus: .failed
+                exitStatus: .noService
             )
         }
         let probe = UnixSocket.make()
@@ -99,7 +99,7 @@ final class ServerListener: Sendable {
         FerryError(
             .localIO,
             "cannot listen on the control socket \(path): \(SystemFailure.words(number))",
-            exitStatus: .failed
+            exitStatus: .noService
         )
     }
 }

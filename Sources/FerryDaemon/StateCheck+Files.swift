@@ -61,11 +61,11 @@ extension StateCheck {
                 repaired: "job \(file.job): the recorded offset was lowered to \(found.size) bytes",
                 by: { try StoreRepair(directory: folder).lower(file, to: found.size) }
             )
-        } else if let settled = file.settledNs, settled != found.modifiedNanoseconds {
+        } else if let settled = file.settledNs, settled != found.changedNanoseconds {
             self.add(
                 "partials",
                 .note,
-                "job \(file.job): \(path) was changed while the job stood still; the job begins anew"
+                "job \(file.job): \(path) was changed while the job stood still; the job reads it back, and begins anew if its bytes are others"
             )
         }
     }

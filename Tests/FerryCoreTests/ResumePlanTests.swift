@@ -514,7 +514,9 @@ import Testing
             ("/a/file.zip", "page.html", "text/html", [302], false),
             ("/a/file.zip", "/home/x/page.htm", "text/html", [302], false),
             ("", nil, "text/html", [302], false),
-            ("/%zz.zip", nil, "text/html", [302], true),
+            ("/%zz.zip", nil, "text/html", [302], true), ("/a/file.zip", "file", "text/html", [302], true),
+            ("/a/page.html", "/home/x.d/page", "text/html", [302], false),
+            ("/a/page", "page", "text/html", [302], false),
         ] as [(String, String?, String?, [Int], Bool)]
     )
     func `a page for a file after a temporary redirect is suspicious`(

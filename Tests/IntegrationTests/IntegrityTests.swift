@@ -211,7 +211,8 @@ import Testing
             let job = try await desk.job()
             #expect(job["content_encoding"] == .string("gzip"))
             #expect(job["bytes_total"] == .number(Double(text.utf8.count)))
-            #expect(job["length_proved"] == .bool(true))
+            // The decoder would not tell that the packed body ends too early.
+            #expect(job["length_proved"] == .bool(false))
             // The limit is that of the file, not of what comes.
             let result = try await desk.ferry(
                 "get",

@@ -41,7 +41,10 @@ enum JSONFields {
         ("checksum", "The digest: algorithm, expected, actual, source."),
         ("protocol", "The transfer protocol."),
         ("http_version", "\"1.1\" or \"2\"."),
-        ("length_proved", "False if the server gave no length and no checksum was known."),
+        (
+            "length_proved",
+            "False if the server gave no length, or the body was unpacked, and no checksum was known."
+        ),
         ("content_encoding", "The coding that the server applied unasked."),
         ("segments", "In show only: start_bytes, end_bytes and durable_bytes of each."),
         (

@@ -170,12 +170,18 @@ extension DownloadTransfer {
     }
 
     /// Commits the intent to create a partial, and what the head has told.
-    private func plan(_ record: FileRecord, remote: RemoteObject, answer: Answer) async throws {
+    private func plan(
+        _ record: FileRecord,
+        insteadOf taken: Int?,
+        remote: RemoteObject,
+        answer: Answer
+    ) async throws {
         let id = self.running.id
         let path = record.directory == "/" ? "/\(record.name)" : "\(record.directory)/\(record.name)"
         let head = answer.head
         self.running.path = path
         try await self.services.store.write { transaction in
+            if let taken { try transaction.removeFile(id, generation: taken) }
             try transaction.save(record)
             guard var job = try transaction.job(id) else { return }
             job.path = path
@@ -191,7 +197,7 @@ extension DownloadTransfer {
     /// Plans and creates a partial, in the next generation whose name is free.
     ///
     /// Job numbers begin at 1 in every queue, so two queues that fetch a file of one name into one folder may want
-    /// the same partial. A planned generation that never had a file goes with the first commit of a later one.
+    /// the same partial. A planned generation whose name is another's is forgotten with the next plan.
     private func createPlanned(
         _ record: inout FileRecord,
         over leftOver: String?,
@@ -199,14 +205,16 @@ extension DownloadTransfer {
         answer: Answer
     ) async throws -> PartialFile {
         let (id, first) = (self.running.id, record.generation)
+        var taken: Int?
         while true {
             record.partialName = FileName.partial(name: record.name, job: id, generation: record.generation)
-            try await self.plan(record, remote: remote, answer: answer)
+            try await self.plan(record, insteadOf: taken, remote: remote, answer: answer)
             self.services.crash.reach(.partialPlanned)
             do {
                 return try await self.create(record, over: leftOver, remote: remote)
             } catch let error as SystemError where error.errno == EEXIST {
                 guard record.generation - first < Self.foreignPartials else { throw error }
+                taken = record.generation
                 record.generation += 1
             }
         }

@@ -133,6 +133,7 @@ extension DownloadTransfer {
         let old = older.record
         let total = older.remote.totalBytes
         let durable = older.durable
+        let coding = older.remote.contentEncoding
         let record = try await self.services.store.write { transaction in
             var record = old
             record.generation = (try transaction.files(id).last?.generation ?? old.generation) + 1
@@ -146,6 +147,7 @@ extension DownloadTransfer {
             job.bytesTotal = total
             job.bytesDurable = durable
             job.lengthProved = nil
+            job.contentEncoding = coding
             try transaction.save(job)
             return record
         }

@@ -206,7 +206,8 @@ struct DownloadTransfer: Sendable {
             try await self.complete(
                 body.partial,
                 total: body.partial.durable,
-                lengthProved: MessageLength(head: answer.head) != .untilClose,
+                // A decoder does not tell that a packed body ends too early.
+                lengthProved: MessageLength(head: answer.head) != .untilClose && !isCoded,
                 computed: body.digests
             )
         )
